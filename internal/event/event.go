@@ -1,0 +1,102 @@
+// Package event holds the facts the request path states about itself: an
+// attempt ended, a request ended, a breaker moved. It is the one seam between
+// the flow and everything that watches it (metrics, logs, and later the
+// detectors), so the flow imports neither.
+//
+// A Listener's functions are called on the request's own goroutine: they must
+// return at once, must not block, and must not keep the pointer they are
+// given.
+package event
+
+import (
+	"time"
+
+	"github.com/hourthree/hourthree/internal/fault"
+)
+
+// Why an attempt was made.
+const (
+	First      = "first"       // the request's first attempt
+	Probe      = "probe"       // first attempt that also probes an open target
+	LastResort = "last_resort" // every target was open: admitted by measured success share
+	Divert     = "divert"      // extra attempt at a proven healthy target, not charged
+	Retry      = "retry"       // extra attempt, charged to both budgets
+)
+
+// Attempt is one finished upstream call.
+type Attempt struct {
+	RequestID string
+	Model     string
+	Workload  string
+	Target    string
+	Number    int    // 1 for the request's first
+	Why       string // First, Probe, LastResort, Divert, Retry
+	Class     fault.Class
+	Reason    string // machine word, low cardinality
+	Status    int    // upstream status, 0 when there was none
+	Start     time.Time
+	Headers   time.Duration // start to response headers, 0 when none came
+	Content   time.Duration // start to first content, 0 when none came
+	Total     time.Duration
+}
+
+// Request is one finished client request.
+type Request struct {
+	ID             string
+	Method         string
+	Path           string
+	Model          string // configured model name, "" when unknown
+	Workload       string
+	Target         string // who answered, "" when nobody did
+	Stream         bool
+	Class          fault.Class
+	Reason         string
+	Status         int // what the client was sent, 0 when nothing was
+	Attempts       int // upstream calls made
+	InboundAttempt int // the caller's own retry count, 0 for its first try
+	Degraded       string
+	Start          time.Time
+	Content        time.Duration // start to first content sent, 0 when none was
+	Total          time.Duration
+	BytesIn        int64
+	BytesOut       int64
+	InputTokens    int64
+	OutputTokens   int64
+}
+
+// Transition is a breaker changing phase.
+type Transition struct {
+	Target string
+	From   string
+	To     string
+	Reason string
+	At     time.Time
+}
+
+// Listener receives the facts. A nil function is skipped.
+type Listener struct {
+	Attempt    func(*Attempt)
+	Request    func(*Request)
+	Transition func(Transition)
+}
+
+// AttemptDone states that an attempt ended.
+func (l *Listener) AttemptDone(a *Attempt) {
+	if l != nil && l.Attempt != nil {
+		l.Attempt(a)
+	}
+}
+
+// RequestDone states that a request ended.
+func (l *Listener) RequestDone(r *Request) {
+	if l != nil && l.Request != nil {
+		l.Request(r)
+	}
+}
+
+// Moved states that a breaker changed phase.
+func (l *Listener) Moved(t Transition) {
+	if l != nil && l.Transition != nil {
+		l.Transition(t)
+	}
+}
