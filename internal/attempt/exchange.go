@@ -1,0 +1,141 @@
+package attempt
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/fault"
+	"github.com/hourthree/hourthree/internal/provider"
+	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/wire"
+)
+
+// maxErrorBody bounds what is read of an upstream's refusal.
+const maxErrorBody = 64 << 10
+
+// exchange is one upstream call: request out, answer in, verdict.
+type exchange struct {
+	*run
+	call   *route.Call
+	up     *Upstream
+	cancel context.CancelCauseFunc
+	watch  *watch
+	start  time.Time
+
+	verdict fault.Verdict
+	fresh   bool // failed before any answer byte, on connect or a reused connection
+	headers time.Duration
+	content time.Duration
+	learn   time.Duration
+	tokens  int64
+
+	status int
+	header http.Header
+	body   []byte
+	asked  bool // include_usage was added: its chunk is taken out again
+}
+
+// do makes the call and leaves the verdict.
+func (e *exchange) do(ctx context.Context) {
+	e.up = e.req.Upstreams[e.call.Target]
+	late := fault.ErrTotalTimeout
+	if e.req.Caller {
+		late = fault.ErrDeadline
+	}
+	e.watch = newWatch(e.cancel, e.req.Deadline, late)
+	e.watch.phase(e.start, e.call.Timeouts.Headers, fault.ErrHeadersTimeout)
+	var conn provider.ConnInfo
+	out, err := e.request(provider.WithTrace(ctx, &conn))
+	if err != nil {
+		e.verdict = fault.Verdict{Class: fault.Credential, Scope: fault.ScopeKey, Reason: "provider_config", Elsewhere: true}
+		return
+	}
+	resp, err := e.up.Provider.RoundTrip(out)
+	if err != nil {
+		e.fail(ctx, err, fault.PhaseHeaders)
+		e.fresh = e.verdict.Class == fault.Outage && (e.verdict.Reason == "connect" || conn.Reused()) && !errors.Is(context.Cause(ctx), route.ErrOpened)
+		return
+	}
+	defer resp.Body.Close()
+	e.headers, e.status, e.header = time.Since(e.start), resp.StatusCode, resp.Header
+	switch {
+	case resp.StatusCode >= 300:
+		e.refused(ctx, resp)
+	case isEventStream(resp.Header):
+		e.stream(ctx, resp)
+	default:
+		e.unary(ctx, resp)
+	}
+}
+
+// request builds the upstream request: the caller's bytes with only the
+// model name and declared edits changed.
+func (e *exchange) request(ctx context.Context) (*http.Request, error) {
+	model := e.call.Model
+	var edit wire.Edit
+	if e.req.Envelope.HasModel && model != "" && model != e.req.Envelope.Model {
+		edit.Model = model
+	}
+	if e.req.Envelope.Stream && (e.req.Usage || e.up.Usage) && !e.req.Envelope.IncludeUsage && e.req.Endpoint.HasStreamOptions() {
+		edit.IncludeUsage, e.asked = true, true
+	}
+	body := e.req.Envelope.Splice(e.req.Body, edit)
+	if model == "" {
+		model = e.req.Envelope.Model
+	}
+	return e.up.Provider.Request(ctx, provider.Call{
+		Method: e.req.Method, Path: e.req.Path, RawQuery: e.req.RawQuery, Model: model,
+		Header: e.req.Header, ContentLength: body.Len(), Body: body.Reader(),
+	})
+}
+
+// fail turns an error of the transport or of a read into the verdict.
+func (e *exchange) fail(ctx context.Context, err error, phase fault.Phase) {
+	e.verdict = fault.Transport(cause(ctx, err), phase)
+}
+
+// refused reads and classifies an answer that is not 2xx.
+func (e *exchange) refused(ctx context.Context, resp *http.Response) {
+	e.watch.phase(time.Now(), e.up.Idle, fault.ErrIdleTimeout)
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	if err != nil && context.Cause(ctx) != nil && errors.Is(cause(ctx, err), fault.ErrClientGone) {
+		e.fail(ctx, err, fault.PhaseContent)
+		return
+	}
+	e.body = body
+	e.verdict = e.up.Table.Classify(fault.Answer{
+		Vendor: e.up.Vendor, Status: resp.StatusCode, Header: resp.Header, Body: body, Now: time.Now(),
+		PassThrough: !e.req.Envelope.HasModel,
+	})
+	if resp.StatusCode == http.StatusUnauthorized && e.verdict.Again {
+		e.fresh = e.up.Provider.Refresh(ctx) == nil
+	}
+}
+
+// good leaves the verdict of a whole answer.
+func (e *exchange) good(reason string) {
+	e.verdict = fault.Verdict{Class: fault.OK, Reason: reason}
+	if e.done.Usage.Present {
+		e.tokens = e.done.Usage.Input + e.done.Usage.Output
+	}
+}
+
+// broken leaves the verdict of an answer that came but is not one.
+func (e *exchange) broken(err error) {
+	e.verdict = fault.Transport(err, fault.PhaseContent)
+}
+
+// firstContent notes that content arrived: the call no longer waits.
+func (e *exchange) firstContent(now time.Time) {
+	e.content = now.Sub(e.start)
+	e.call.FirstContent(now)
+}
+
+func isEventStream(h http.Header) bool {
+	mt, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && mt == "text/event-stream"
+}

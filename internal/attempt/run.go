@@ -1,0 +1,251 @@
+// Package attempt is the life of one request after admission: it asks the
+// model for the next target, makes the upstream call under its timers, judges
+// the answer, and either passes it to the client or moves on. At most
+// Limit calls are made for a request; once content has reached the client
+// nothing moves any more, and a broken answer says so in-band.
+//
+// plan.go is the pure retry decision, watch.go the timers, exchange.go one
+// upstream call, unary.go and stream.go the two ways an answer is passed on.
+// A Runner is immutable and safe for concurrent use; everything else belongs
+// to the request's goroutine.
+package attempt
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/admit"
+	"github.com/hourthree/hourthree/internal/event"
+	"github.com/hourthree/hourthree/internal/fault"
+	"github.com/hourthree/hourthree/internal/learn"
+	"github.com/hourthree/hourthree/internal/provider"
+	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/wire"
+	"github.com/hourthree/hourthree/internal/workload"
+)
+
+// Limit is the number of upstream calls made for one request at most.
+const Limit = 3
+
+// Upstream is how to speak to one target's provider and how to read it.
+type Upstream struct {
+	Provider *provider.Provider
+	Table    *fault.Table
+	Vendor   string
+	Usage    bool          // token use must be known: ask streams for it
+	Idle     time.Duration // silence between two reads of an answer
+}
+
+// Request is one admitted request.
+type Request struct {
+	ID       string
+	Method   string
+	Endpoint wire.Endpoint
+	Path     string // after /v1
+	RawQuery string
+	Header   http.Header
+	Body     []byte
+	Envelope wire.Envelope
+	Lease    *admit.Lease // pays for Body and for what is held of the answer
+	Model    *route.Model
+	Workload *workload.Workload
+	// Upstreams has every target of Model and of its fallbacks.
+	Upstreams map[*route.Target]*Upstream
+	Class     learn.Class
+	Tokens    int64 // estimate
+	Usage     bool  // the workload's token limit needs the real use
+	Start     time.Time
+	Deadline  time.Time
+	Caller    bool // the deadline is the caller's own
+	Repeat    bool // the caller numbered this as its own retry
+	Attempts  int  // allowed, at most Limit
+	Wait      func(context.Context, *admit.Lease) bool
+}
+
+// Note is one attempt as the error body lists it.
+type Note = wire.AttemptNote
+
+// Outcome is how the request ended, after every attempt.
+type Outcome struct {
+	Verdict   fault.Verdict
+	Committed bool // content reached the client
+	Abort     bool // the answer is broken: reset the connection
+	Attempts  int
+	Notes     []Note
+	Target    string
+	Content   time.Duration // start to first content sent
+	BytesOut  int64
+	Usage     wire.Usage
+	Reopens   time.Time // when a target may take calls again, zero when unknown
+	Refused   bool      // no call was possible: the verdict is the router's own
+	// Upstream's answer behind Verdict, for classes that are passed on.
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Runner makes the attempts.
+type Runner struct {
+	Listener *event.Listener
+	Random   func() float64
+	// Writable bounds each write to the client; a slower reader is cut off.
+	Writable time.Duration
+}
+
+// run is one request on its way.
+type run struct {
+	*Runner
+	req  *Request
+	out  *client
+	plan plan
+	done Outcome
+	last fault.Verdict
+}
+
+// Run makes attempts until one is passed to the client or nothing is left to
+// try. What it could not deliver is in the outcome; answering it is the
+// caller's.
+func (r *Runner) Run(ctx context.Context, req *Request, w http.ResponseWriter) Outcome {
+	x := &run{Runner: r, req: req, out: newClient(w, req, r.Writable)}
+	x.plan = plan{limit: min(req.Attempts, Limit), policy: len(req.Model.Policy) > 0, deadline: req.Deadline}
+	x.walk(ctx, req.Model)
+	x.done.Committed, x.done.BytesOut = x.out.committed, x.out.bytes
+	return x.done
+}
+
+// walk goes over one model's targets, then over the content-policy fallback
+// if that is what the refusal calls for.
+func (x *run) walk(ctx context.Context, m *route.Model) {
+	pass := &route.Pass{Random: x.Random}
+	waited := false
+	for {
+		attempt, cancel := context.WithCancelCause(ctx)
+		pass.Query = x.query(cancel)
+		call, refusal := m.Pick(pass)
+		if call == nil {
+			cancel(nil)
+			if refusal.Busy() && !waited && x.req.Wait != nil && x.req.Wait(ctx, x.req.Lease) {
+				waited = true
+				continue
+			}
+			x.refuse(ctx, refusal)
+			return
+		}
+		v, fresh := x.attempt(attempt, cancel, call)
+		cancel(nil)
+		pass.Tried = append(pass.Tried, call.Target)
+		pass.Avoid = append(pass.Avoid, call.Target.Spec().Domain)
+		switch x.plan.next(time.Now(), v, x.out.committed, fresh) {
+		case stop:
+			return
+		case again:
+			pass.Again = call.Target
+		}
+		if v.Class == fault.ContentPolicy {
+			m, pass = m.Policy[0], &route.Pass{Random: x.Random}
+		}
+	}
+}
+
+func (x *run) query(cancel context.CancelCauseFunc) route.Query {
+	q := route.Query{
+		Now: time.Now(), Rand: x.Random(), Class: x.req.Class, Tokens: x.req.Tokens, Until: x.req.Deadline,
+		Cancel: cancel, Extra: x.plan.made > 0, Payer: x.req.Workload,
+	}
+	if x.req.Repeat {
+		q.Payer = unpaid{}
+	}
+	return q
+}
+
+// unpaid is the allowance of a request that is itself a repeat: its caller
+// is already in a loop, so only free diverts are made for it.
+type unpaid struct{}
+
+func (unpaid) Take(time.Time) bool { return false }
+func (unpaid) Refund(time.Time)    {}
+func (unpaid) Wide(time.Time) bool { return false }
+
+// refuse ends the walk without a further call: the last attempt's verdict
+// stands, and where none was made the reason is the router's own.
+func (x *run) refuse(ctx context.Context, r route.Refusal) {
+	x.done.Reopens = r.Reopens
+	if x.plan.made > 0 {
+		return
+	}
+	x.done.Refused = true
+	switch {
+	case ctx.Err() != nil:
+		x.done.Verdict = fault.Transport(fault.ErrClientGone, fault.PhaseConnect)
+	case r.Late > 0 && r.Open+r.Cooling+r.Full+r.Limited == 0:
+		x.done.Verdict = fault.Verdict{Class: fault.Deadline, Reason: "deadline_infeasible"}
+	case r.Capacity():
+		x.done.Verdict = fault.Verdict{Class: fault.Capacity, Reason: "no_capacity"}
+	default:
+		x.done.Verdict = fault.Verdict{Class: fault.Outage, Reason: "no_target"}
+	}
+}
+
+// attempt makes one call and settles it exactly once, also when the handler
+// panics below.
+func (x *run) attempt(ctx context.Context, cancel context.CancelCauseFunc, call *route.Call) (fault.Verdict, bool) {
+	x.plan.made++
+	if x.plan.made == 1 {
+		x.req.Workload.Request(time.Now())
+	}
+	e := &exchange{run: x, call: call, cancel: cancel, start: time.Now(), tokens: -1}
+	e.verdict = fault.Verdict{Class: fault.Outage, Reason: "panic"}
+	defer x.settle(e)
+	e.do(ctx)
+	return e.verdict, e.fresh
+}
+
+// settle states the end of an attempt to everybody who must know.
+func (x *run) settle(e *exchange) {
+	now := time.Now()
+	v := e.verdict
+	timeout := e.watch != nil && e.watch.stop()
+	e.call.Settle(now, route.Result{Verdict: v, Learn: e.learn, Timeout: timeout, Tokens: e.tokens})
+	x.req.Workload.Settle(now, route.BudgetResult(e.call, v, now.Sub(e.start), timeout))
+	name := e.call.Target.Spec().Name
+	x.done.Attempts = x.plan.made
+	x.done.Verdict, x.done.Target = v, name
+	x.done.Status, x.done.Header, x.done.Body = e.status, e.header, e.body
+	x.done.Notes = append(x.done.Notes, Note{Target: name, Class: v.Class.String(), Millis: now.Sub(e.start).Milliseconds()})
+	x.Listener.AttemptDone(&event.Attempt{
+		RequestID: x.req.ID, Model: x.req.Model.Name, Workload: x.req.Workload.Name(), Target: name,
+		Number: x.plan.made, Why: why(e.call, x.plan.made), Class: v.Class, Reason: v.Reason, Status: e.status,
+		Start: e.start, Headers: e.headers, Content: e.content, Total: now.Sub(e.start),
+	})
+}
+
+func why(c *route.Call, number int) string {
+	switch {
+	case c.Last:
+		return event.LastResort
+	case c.Probe:
+		return event.Probe
+	case number == 1:
+		return event.First
+	case c.Divert:
+		return event.Divert
+	}
+	return event.Retry
+}
+
+// cause is what ended a context-bound operation: the watch, an opening
+// target or the client's leaving; else the operation's own error.
+func cause(ctx context.Context, err error) error {
+	if c := context.Cause(ctx); c != nil {
+		if errors.Is(c, context.Canceled) {
+			return fault.ErrClientGone
+		}
+		if errors.Is(c, route.ErrOpened) {
+			return fault.ErrRedispatched
+		}
+		return c
+	}
+	return err
+}

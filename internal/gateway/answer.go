@@ -1,0 +1,221 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/event"
+	"github.com/hourthree/hourthree/internal/fault"
+	"github.com/hourthree/hourthree/internal/wire"
+)
+
+// answer deals with what the attempts left: nothing more to do when the
+// answer was delivered, else a last resort or an honest error.
+func (x *inbound) answer() {
+	x.note(&x.out.Verdict)
+	if x.out.Committed {
+		x.sent.status = x.out.Status
+		return
+	}
+	if x.degrades() && x.degraded() {
+		return
+	}
+	v := x.out.Verdict
+	switch v.Class {
+	case fault.Canceled:
+		return
+	case fault.Client, fault.ContentPolicy:
+		x.verbatim()
+		return
+	}
+	if until := time.Until(x.out.Reopens); !x.out.Reopens.IsZero() && !v.HasWait {
+		v.Wait, v.HasWait = max(0, until), true
+	}
+	x.refuse(v, x.explain(v))
+}
+
+func (x *inbound) note(v *fault.Verdict) { x.sent.class, x.sent.reason = v.Class, v.Reason }
+
+// degrades reports whether a last resort fits the failure: the caller's own
+// mistake, deadline or leaving has none.
+func (x *inbound) degrades() bool {
+	switch x.out.Verdict.Class {
+	case fault.Outage, fault.Capacity, fault.Account, fault.Credential:
+		return x.model.Message != "" || x.model.Fallback != nil
+	}
+	return false
+}
+
+// degraded gives the configured last resort. It returns false when that has
+// failed too.
+func (x *inbound) degraded() bool {
+	if m := x.model.Fallback; m != nil {
+		x.w.Header().Set("Hourthree-Degraded", "model")
+		x.sent.degraded = "model"
+		first := x.out
+		x.attempt(x.r.Context(), m)
+		x.note(&x.out.Verdict)
+		if x.out.Committed {
+			x.sent.status = x.out.Status
+			return true
+		}
+		x.w.Header().Del("Hourthree-Degraded")
+		x.sent.degraded = ""
+		if x.out.Refused {
+			first.Attempts, first.Notes = x.out.Attempts, x.out.Notes
+			x.out = first
+			x.note(&x.out.Verdict)
+		}
+		return false
+	}
+	body, contentType, ok := wire.Message(x.where.endpoint, x.envelope, x.id, x.start, x.model.Message)
+	if !ok {
+		return false
+	}
+	x.sent.degraded = "message"
+	h := x.w.Header()
+	h.Set("Hourthree-Degraded", "message")
+	h.Set("Content-Type", contentType)
+	x.write(http.StatusOK, body)
+	return true
+}
+
+// verbatim passes on the upstream's own refusal of the request.
+func (x *inbound) verbatim() {
+	if !json.Valid(x.out.Body) {
+		x.reject(x.out.Status, x.out.Verdict.Class, x.out.Verdict.Reason, "The provider refused the request.", "")
+		return
+	}
+	x.headers(x.out.Verdict.Class)
+	x.w.Header().Set("Content-Type", "application/json")
+	x.w.Header().Set("X-Should-Retry", "false")
+	x.write(clientStatus(x.out.Status), x.out.Body)
+}
+
+// clientStatus is the status of a caller's mistake; an error found inside a
+// 200 has none of its own.
+func clientStatus(upstream int) int {
+	if upstream < 400 || upstream > 499 {
+		return http.StatusBadRequest
+	}
+	return upstream
+}
+
+func (x *inbound) explain(v fault.Verdict) string {
+	switch v.Class {
+	case fault.Deadline:
+		return "The deadline of the request passed before an answer was complete."
+	case fault.Credential, fault.Account:
+		return "No provider accepted this router's own credentials or configuration (" + v.Reason + "). An operator must look at it; your key is not the cause."
+	case fault.Capacity:
+		return "Every target of this model is at its limit (" + v.Reason + ")."
+	}
+	return "No target of this model gave a whole answer (" + v.Reason + ")."
+}
+
+// refuse answers a verdict in the shape that this client obeys.
+func (x *inbound) refuse(v fault.Verdict, message string) {
+	x.note(&v)
+	advice := x.Clients.Advise(fault.Refusal{Class: v.Class, Wait: v.Wait, Status: x.out.Status}, x.r.UserAgent(), x.Random())
+	x.headers(v.Class)
+	h := x.w.Header()
+	if advice.RetryAfter > 0 {
+		seconds := int64((advice.RetryAfter + time.Second - 1) / time.Second)
+		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
+		h.Set("Retry-After-Ms", strconv.FormatInt(seconds*1000, 10))
+	}
+	h.Set("X-Should-Retry", "false")
+	x.fail(advice.Status, wire.ErrorBody{Message: message, Type: advice.Type, Code: advice.Code, Class: v.Class.String()})
+}
+
+// reject answers a mistake of the caller that the router found itself.
+func (x *inbound) reject(status int, class fault.Class, code, message, param string) {
+	x.sent.class, x.sent.reason = class, code
+	x.headers(class)
+	x.w.Header().Set("X-Should-Retry", "false")
+	x.fail(clientStatus(status), wire.ErrorBody{Message: message, Type: "invalid_request_error", Code: code, Param: param, Class: class.String()})
+}
+
+func (x *inbound) headers(class fault.Class) {
+	h := x.w.Header()
+	h.Set("Hourthree-Class", class.String())
+	h.Set("Hourthree-Attempts", strconv.Itoa(x.out.Attempts))
+}
+
+func (x *inbound) fail(status int, body wire.ErrorBody) {
+	body.RequestID, body.Attempts = x.id, x.out.Notes
+	x.w.Header().Set("Content-Type", "application/json")
+	x.write(status, body.JSON())
+}
+
+func (x *inbound) write(status int, body []byte) {
+	x.sent.status = status
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.w.WriteHeader(status)
+	n, _ := x.w.Write(body) // a client that has left is told nothing
+	x.sent.bytes = int64(n)
+}
+
+// finish gives back what the request held, states its end, and resets the
+// connection of a broken answer. It also runs when a stage panics.
+func (x *inbound) finish() {
+	x.inflight.Add(-1)
+	if x.permit != nil {
+		x.permit.Leave(time.Now(), x.out.Usage.Input+x.out.Usage.Output)
+	}
+	if x.lease != nil {
+		x.lease.Release()
+	}
+	e := event.Request{
+		ID: x.id, Method: x.r.Method, Path: x.r.URL.Path, Stream: x.envelope.Stream,
+		Class: x.sent.class, Reason: x.sent.reason, Status: x.sent.status, Attempts: x.out.Attempts,
+		InboundAttempt: x.repeats, Degraded: x.sent.degraded, Start: x.start, Content: x.out.Content,
+		Total: time.Since(x.start), BytesIn: int64(len(x.body)), BytesOut: x.out.BytesOut + x.sent.bytes,
+		InputTokens: x.out.Usage.Input, OutputTokens: x.out.Usage.Output,
+	}
+	if x.model != nil {
+		e.Model = x.model.Name
+	}
+	if x.out.Committed {
+		e.Target = x.out.Target
+	}
+	if x.workload != nil {
+		e.Workload = x.workload.Name()
+		x.workload.End(x.out.Attempts)
+	}
+	x.Listener.RequestDone(&e)
+	if x.out.Abort {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// models lists the models the caller may use.
+func (g *Gateway) models(w http.ResponseWriter, r *http.Request) { g.list(w, r, "") }
+
+// model shows one of them.
+func (g *Gateway) model(w http.ResponseWriter, r *http.Request) { g.list(w, r, r.PathValue("id")) }
+
+func (g *Gateway) list(w http.ResponseWriter, r *http.Request, one string) {
+	x := &inbound{Gateway: g, Snapshot: g.snapshot.Load(), w: w, r: r, start: time.Now()}
+	g.inflight.Add(1)
+	defer x.finish()
+	x.accept()
+	if !x.identify() {
+		return
+	}
+	names := make([]string, 0, len(x.Models))
+	for name := range x.Models {
+		if x.workload.Allows(name) && (one == "" || name == one) {
+			names = append(names, name)
+		}
+	}
+	if one != "" && len(names) == 0 {
+		x.reject(http.StatusNotFound, fault.Client, "model_not_found", "The model "+quote(one)+" is not served here.", "model")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	x.write(http.StatusOK, wire.ModelList(names, one != ""))
+}
+

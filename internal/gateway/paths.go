@@ -1,0 +1,67 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/hourthree/hourthree/internal/fault"
+	"github.com/hourthree/hourthree/internal/wire"
+)
+
+// place is what a path asks for.
+type place struct {
+	endpoint wire.Endpoint
+	path     string // after /v1, as the provider sees it
+	model    string // model named by the path (Azure deployment style), "" otherwise
+	json     bool   // the body must be JSON with a model
+	pass     bool   // passed through: the body may be anything
+}
+
+// Handler routes paths to the pipeline. The paths of OpenAI are served with
+// and without /v1; Azure's in both of its styles.
+func (g *Gateway) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, prefix := range []string{"/v1", "/openai/v1", ""} {
+		for _, path := range []string{"/chat/completions", "/completions", "/embeddings", "/responses"} {
+			mux.HandleFunc("POST "+prefix+path, g.at(place{endpoint: wire.EndpointOf(path), path: path, json: true}))
+		}
+		mux.HandleFunc("GET "+prefix+"/models", g.models)
+		mux.HandleFunc("GET "+prefix+"/models/{id...}", g.model)
+	}
+	mux.HandleFunc("/openai/deployments/{deployment}/{rest...}", g.deployment)
+	mux.HandleFunc("/v1/{rest...}", g.passThrough)
+	mux.HandleFunc("/openai/v1/{rest...}", g.passThrough)
+	mux.HandleFunc("HEAD /{$}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	mux.HandleFunc("/", g.unknown)
+	return mux
+}
+
+func (g *Gateway) at(p place) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { g.serve(w, r, p) }
+}
+
+// deployment serves Azure's dated style: the deployment in the path is the
+// public model name.
+func (g *Gateway) deployment(w http.ResponseWriter, r *http.Request) {
+	path := "/" + r.PathValue("rest")
+	ep := wire.EndpointOf(path)
+	g.serve(w, r, place{endpoint: ep, path: path, model: r.PathValue("deployment"), json: ep != wire.Other, pass: ep == wire.Other})
+}
+
+// passThrough serves every other path under /v1: to the model's targets when
+// the body names a model, else to the provider of the configured route.
+func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request) {
+	g.serve(w, r, place{endpoint: wire.Other, path: "/" + r.PathValue("rest"), pass: true})
+}
+
+func (g *Gateway) unknown(w http.ResponseWriter, r *http.Request) {
+	x := &inbound{Gateway: g, Snapshot: g.snapshot.Load(), w: w, r: r}
+	x.accept()
+	x.reject(http.StatusNotFound, fault.Client, "unknown_path",
+		"There is nothing at "+quote(r.Method+" "+r.URL.Path)+". The API is under /v1.", "")
+}
+
+func hasPathPrefix(path, prefix string) bool {
+	prefix = strings.TrimSuffix(prefix, "/")
+	return strings.HasPrefix(path, prefix) && (len(path) == len(prefix) || path[len(prefix)] == '/')
+}

@@ -1,0 +1,285 @@
+// Package gateway is the client side of the router: it reads one request,
+// walks it down the pipeline and writes one answer.
+//
+//	accept -> identify -> admit -> plan -> attempt -> settle -> answer
+//
+// serve below is that line, top to bottom; plan, attempt and settle happen
+// in package attempt. The gateway keeps no state of its own: everything that
+// lasts belongs to the Snapshot, which a request loads once and keeps to its
+// end, so that a reload never touches a request in flight.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/admit"
+	"github.com/hourthree/hourthree/internal/attempt"
+	"github.com/hourthree/hourthree/internal/event"
+	"github.com/hourthree/hourthree/internal/fault"
+	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/wire"
+	"github.com/hourthree/hourthree/internal/workload"
+)
+
+// Snapshot is one configuration, ready to serve. It is immutable; the targets
+// and workloads it points to are shared with the snapshots before and after.
+type Snapshot struct {
+	Directory *workload.Directory
+	Models    map[string]*route.Model
+	Wildcard  *route.Model // serves names that are not configured, nil for none
+	Pass      []PassRoute  // longest prefix first
+	Upstreams map[*route.Target]*attempt.Upstream
+	Attempts  int           // upstream calls a request may cause
+	Total     time.Duration // bound on a whole request
+	MaxBody   int64         // bytes of a request body
+	Tokens    map[string]bool
+}
+
+// PassRoute sends paths without a model in the body to one provider.
+type PassRoute struct {
+	Prefix string
+	Model  *route.Model // one target, without a model name
+}
+
+// Gateway serves clients. It is safe for concurrent use.
+type Gateway struct {
+	Ledger   *admit.Ledger
+	Gate     *admit.Gate // bounded wait for a target's slot, nil for none
+	Runner   *attempt.Runner
+	Listener *event.Listener
+	Clients  *fault.Clients
+	Random   func() float64
+
+	snapshot atomic.Pointer[Snapshot]
+	inflight atomic.Int64
+}
+
+// Use makes s the snapshot of every request that starts from now on.
+func (g *Gateway) Use(s *Snapshot) { g.snapshot.Store(s) }
+
+// Snapshot is the one in force.
+func (g *Gateway) Snapshot() *Snapshot { return g.snapshot.Load() }
+
+// InFlight is the number of requests being served.
+func (g *Gateway) InFlight() int64 { return g.inflight.Load() }
+
+// inbound is one request on its way through the gateway.
+type inbound struct {
+	*Gateway
+	*Snapshot
+	w     http.ResponseWriter
+	r     *http.Request
+	where place // what the path asks for
+	start time.Time
+
+	id       string
+	workload *workload.Workload
+	permit   *admit.Permit
+	lease    *admit.Lease
+	upload   *upload // a body too large to be held, nil otherwise
+	body     []byte
+	envelope wire.Envelope
+	model    *route.Model
+	deadline time.Time
+	caller   bool // deadline is the caller's own
+	repeats  int  // the caller's own retry count
+	out      attempt.Outcome
+	sent     sent
+}
+
+// sent is what the client was given.
+type sent struct {
+	status   int
+	class    fault.Class
+	reason   string
+	degraded string
+	bytes    int64
+}
+
+// serve walks one request down the pipeline. Each stage either passes it on
+// or has answered it.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, where place) {
+	x := &inbound{Gateway: g, Snapshot: g.snapshot.Load(), w: w, r: r, where: where, start: time.Now()}
+	g.inflight.Add(1)
+	defer x.finish()
+	x.accept()
+	if x.identify() && x.admit() && x.parse() && x.plan() {
+		x.attempt(r.Context(), x.model)
+		x.answer()
+	}
+}
+
+// accept notes what the request says about itself.
+func (x *inbound) accept() {
+	x.id = requestID(x.r.Header)
+	x.w.Header().Set("X-Request-Id", x.id)
+	x.repeats = inboundAttempt(x.r.Header)
+	x.deadline = x.start.Add(x.Total)
+	if d, ok := callerDeadline(x.r.Header); ok && d < x.Total {
+		x.deadline, x.caller = x.start.Add(d), true
+	}
+}
+
+// identify finds the workload of the key.
+func (x *inbound) identify() bool {
+	x.workload = x.Directory.Identify(apiKey(x.r.Header))
+	if x.workload == nil {
+		x.reject(http.StatusUnauthorized, fault.Client, "invalid_api_key",
+			"The API key is missing or not known to this router. Send it as Authorization: Bearer, x-api-key or api-key.", "")
+		return false
+	}
+	x.workload.Begin(x.repeats > 0)
+	return true
+}
+
+// admit takes the workload's limits and the memory for the body, in this
+// order and before a byte of the body is read; then it reads the body.
+func (x *inbound) admit() bool {
+	permit, refusal := x.workload.Limiter.Enter(x.start, estimateTokens(x.r.ContentLength))
+	if permit == nil {
+		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + refusal.Reason, Wait: refusal.Wait, HasWait: true},
+			"Workload "+x.workload.Name()+" has reached its own limit ("+refusal.Reason+").")
+		return false
+	}
+	x.permit = permit
+	if x.r.Body == nil || x.r.Body == http.NoBody {
+		lease, ok := x.Ledger.Reserve(baseLease)
+		x.lease = lease
+		return ok || x.overloaded()
+	}
+	return x.read()
+}
+
+// read leases and reads the body. A body that no target may repeat and that
+// is large is passed on as it comes instead.
+func (x *inbound) read() bool {
+	lease, ok := x.Ledger.Reserve(baseLease)
+	if !ok {
+		return x.overloaded()
+	}
+	x.lease = lease
+	body := slowly(x.w, x.r.Body)
+	if x.where.pass && !isJSON(x.r.Header) && (x.r.ContentLength < 0 || x.r.ContentLength > holdUpload) {
+		x.upload = newUpload(body)
+		return true
+	}
+	var err error
+	x.body, err = admit.ReadBody(body, x.r.ContentLength, x.MaxBody, lease)
+	body.done()
+	return err == nil || x.unread(err)
+}
+
+// unread answers a body that could not be read.
+func (x *inbound) unread(err error) bool {
+	var large admit.ErrTooLarge
+	switch {
+	case errors.As(err, &large):
+		x.w.Header().Set("Connection", "close")
+		x.reject(http.StatusRequestEntityTooLarge, fault.Client, "body_too_large", large.Error()+". Raise http.max_body if such requests are meant to pass.", "")
+	case errors.Is(err, admit.ErrOverload):
+		x.w.Header().Set("Connection", "close")
+		return x.overloaded()
+	case x.r.Context().Err() != nil:
+		x.sent.class, x.sent.reason = fault.Canceled, "client_gone"
+	default:
+		x.w.Header().Set("Connection", "close")
+		x.reject(http.StatusRequestTimeout, fault.Client, "body_incomplete", "The request body did not arrive whole and in time.", "")
+	}
+	return false
+}
+
+func (x *inbound) overloaded() bool {
+	x.refuse(fault.Verdict{Class: fault.Overload, Reason: "memory"}, "The router's memory for request bodies is taken. The request was not read.")
+	return false
+}
+
+// parse peeks into the body and finds the model.
+func (x *inbound) parse() bool {
+	if x.where.model != "" { // the path names it
+		x.envelope.Model = x.where.model
+	}
+	if x.upload != nil || !x.where.json && !isJSON(x.r.Header) || x.where.pass && len(x.body) == 0 {
+		return true
+	}
+	env, err := wire.Peek(x.body)
+	var bad *wire.BodyError
+	if errors.As(err, &bad) {
+		x.reject(http.StatusBadRequest, fault.Client, bad.Code, bad.Message, bad.Param)
+		return false
+	}
+	x.envelope = env
+	if !env.HasModel && x.where.model != "" {
+		x.envelope.Model = x.where.model
+	}
+	return true
+}
+
+// plan finds the model's targets.
+func (x *inbound) plan() bool {
+	name := x.envelope.Model
+	if x.where.model != "" {
+		name = x.where.model
+	}
+	if name == "" {
+		return x.planPass()
+	}
+	x.model = x.Models[name]
+	if x.model == nil {
+		x.model = x.Wildcard
+	}
+	if x.model == nil || !x.workload.Allows(x.model.Name) {
+		x.reject(http.StatusNotFound, fault.Client, "model_not_found",
+			"The model "+quote(name)+" is not served here. GET /v1/models lists what is.", "model")
+		return false
+	}
+	return true
+}
+
+// planPass finds the provider of a path without a model.
+func (x *inbound) planPass() bool {
+	if !x.where.pass {
+		x.reject(http.StatusBadRequest, fault.Client, "missing_model", "The body has no \"model\".", "model")
+		return false
+	}
+	for _, p := range x.Pass {
+		if hasPathPrefix("/v1"+x.where.path, p.Prefix) {
+			x.model = p.Model
+			return true
+		}
+	}
+	x.reject(http.StatusNotFound, fault.Client, "unknown_path",
+		"No provider is configured for "+quote("/v1"+x.where.path)+". Name one under passthrough in the configuration.", "")
+	return false
+}
+
+// attempt makes the upstream calls.
+func (x *inbound) attempt(ctx context.Context, m *route.Model) {
+	req := x.request(m)
+	if x.upload != nil {
+		defer x.upload.stop()
+	}
+	x.out = x.Runner.Run(ctx, req, x.w)
+}
+
+func (x *inbound) request(m *route.Model) *attempt.Request {
+	q := &attempt.Request{
+		ID: x.id, Method: x.r.Method, Endpoint: x.where.endpoint, Path: x.where.path, RawQuery: x.r.URL.RawQuery,
+		Header: x.r.Header, Body: x.body, Envelope: x.envelope, Lease: x.lease,
+		Model: m, Workload: x.workload, Upstreams: x.Upstreams,
+		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.Tokens[x.workload.Name()],
+		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Caller: x.caller,
+		Repeat: x.repeats > 0, Attempts: x.Attempts, Prior: x.out.Attempts, Notes: x.out.Notes,
+	}
+	q.Class = classOf(x.envelope, len(x.body))
+	if x.upload != nil {
+		q.Upload, q.UploadLength, q.Attempts = x.upload, x.r.ContentLength, 1
+	}
+	if x.Gate != nil {
+		q.Wait = x.Gate.Wait
+	}
+	return q
+}

@@ -1,0 +1,264 @@
+// Package route decides where a request may go. A Target holds everything
+// known about one model deployment (breaker, learned latency, retry budget,
+// cool-downs, limits) under one mutex; a Model is an ordered list of targets;
+// Pick turns both into the next call to make, or into the reason why there is
+// none and when to come back.
+//
+// The package does no I/O, reads no clock and starts no goroutine: time,
+// randomness and the means to cancel a waiting call come in as arguments.
+// Targets are safe for concurrent use; Models are immutable.
+package route
+
+import (
+	"slices"
+	"time"
+)
+
+// Entry is one target of a model.
+type Entry struct {
+	*Target
+	Order  int     // lower orders are tried first
+	Weight float64 // share within one order, > 0
+}
+
+// Model is the public name a client asks for.
+type Model struct {
+	Name     string
+	Entries  []Entry // sorted by Order
+	Message  string  // degraded answer, "" for none
+	Fallback *Model  // degraded model, nil for none
+	Policy   []*Model
+}
+
+// Pass is one walk of a request over its model's targets.
+type Pass struct {
+	Query
+	Attempts int       // made so far
+	Tried    []*Target // targets tried, in order
+	Again    *Target   // the last target, when trying it once more is sensible
+	Avoid    []string  // failure domains tried so far
+	// Rand returns a number in [0,1).
+	Random func() float64
+}
+
+// Refusal says why no target would take the call.
+type Refusal struct {
+	Open, Cooling, Full, Limited, Late, Unpaid, Drained int // targets by reason
+	Reopens                                             time.Time
+}
+
+// Busy reports that at least one target refused only because its concurrency
+// limit is reached, so that waiting a moment may help.
+func (r Refusal) Busy() bool { return r.Full > 0 }
+
+// Capacity reports that what stands in the way is a limit or a cool-down and
+// not an outage.
+func (r Refusal) Capacity() bool { return r.Open == 0 && r.Cooling+r.Full+r.Limited > 0 }
+
+func (r *Refusal) add(why Why, until time.Time) {
+	switch why {
+	case WhyBreaker:
+		r.Open++
+	case WhyCooling:
+		r.Cooling++
+	case WhyFull:
+		r.Full++
+	case WhyRate:
+		r.Limited++
+	case WhyDeadline:
+		r.Late++
+	case WhyBudget:
+		r.Unpaid++
+	case WhyDrained:
+		r.Drained++
+	}
+	if !until.IsZero() && (r.Reopens.IsZero() || until.Before(r.Reopens)) {
+		r.Reopens = until
+	}
+}
+
+// Pick returns the next call for the pass: the lowest order first, another
+// failure domain before the same one, balanced by weight, load, latency and
+// success within one order. When only breakers stand in the way it applies
+// the all-targets-open rule. A second call to the same target comes last and
+// only where evidence allows it.
+func (m *Model) Pick(p *Pass) (*Call, Refusal) {
+	var refusal Refusal
+	if p.Again != nil {
+		again := p.Again
+		p.Again = nil
+		if c, _, _ := again.Try(p.Query); c != nil {
+			return c, refusal
+		}
+	}
+	fresh := make([]scored, 0, 8)
+	for _, e := range m.Entries {
+		if !slices.Contains(p.Tried, e.Target) {
+			fresh = append(fresh, e.score(p))
+		}
+	}
+	arrange(fresh, p.Random)
+	if c := m.try(fresh, p, &refusal, (*Target).Try); c != nil {
+		return c, refusal
+	}
+	if refusal.Open > 0 {
+		slices.SortStableFunc(fresh, func(a, b scored) int { return compare(b.recent, a.recent) })
+		if c := m.try(fresh, p, nil, (*Target).TryLastResort); c != nil {
+			return c, refusal
+		}
+	}
+	if len(fresh) == 0 && p.Extra && p.Payer.Wide(p.Now) {
+		return m.second(p, &refusal), refusal
+	}
+	return nil, refusal
+}
+
+// second offers the targets tried once another time, the earliest tried
+// first.
+func (m *Model) second(p *Pass, refusal *Refusal) *Call {
+	for _, t := range p.Tried {
+		if count(p.Tried, t) > 1 || !t.wide(p.Now) {
+			continue
+		}
+		c, why, until := t.Try(p.Query)
+		if c == nil && why == WhyBreaker {
+			c, why, until = t.TryLastResort(p.Query)
+		}
+		if c != nil {
+			return c
+		}
+		refusal.add(why, until)
+	}
+	return nil
+}
+
+func (t *Target) wide(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.budget.Wide(now)
+}
+
+func count(ts []*Target, t *Target) (n int) {
+	for _, x := range ts {
+		if x == t {
+			n++
+		}
+	}
+	return n
+}
+
+type asker func(*Target, Query) (*Call, Why, time.Time)
+
+// try asks the targets in turn. A target whose limits refuse takes no part in
+// the last resort either, so reasons are noted on the first round only.
+func (m *Model) try(list []scored, p *Pass, refusal *Refusal, ask asker) *Call {
+	for i := range list {
+		c, why, until := ask(list[i].Target, p.Query)
+		if c != nil {
+			return c
+		}
+		if refusal != nil {
+			refusal.add(why, until)
+		}
+	}
+	return nil
+}
+
+// scored is a candidate with what the choice depends on.
+type scored struct {
+	Entry
+	cost   float64 // expected wait: latency x (outstanding + 1) / success squared
+	share  float64 // weight x success squared
+	recent float64 // share of successes among the last verdicts
+	known  bool    // its failure domain has been tried in this pass
+}
+
+// minShare keeps a failing target at 5 % of its weight, so that its recovery
+// is seen (algorithm notes: weight = max(0.05, success)^2).
+const minShare = 0.05
+
+func (e Entry) score(p *Pass) scored {
+	t := e.Target
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := max(minShare, t.breaker.SuccessShare(p.Now))
+	latency := max(t.latency.Mean(p.Now), time.Millisecond)
+	return scored{
+		Entry:  e,
+		cost:   latency.Seconds() * float64(t.calls.InFlight()+1) / (s * s),
+		share:  e.Weight * s * s,
+		recent: t.breaker.RecentShare(p.Now),
+		known:  slices.Contains(p.Avoid, t.spec.Domain),
+	}
+}
+
+// arrange sorts candidates into the order in which they are asked: untried
+// failure domains, then order, then a weighted draw in which the second
+// choice wins when the first is the costlier of the two.
+func arrange(list []scored, random func() float64) {
+	slices.SortStableFunc(list, func(a, b scored) int {
+		if a.known != b.known {
+			if a.known {
+				return 1
+			}
+			return -1
+		}
+		return a.Order - b.Order
+	})
+	for i := 0; i < len(list); {
+		j := i + 1
+		for j < len(list) && list[j].Order == list[i].Order && list[j].known == list[i].known {
+			j++
+		}
+		balance(list[i:j], random)
+		i = j
+	}
+}
+
+// balance orders one group. With two candidates a comparison would always
+// pick the same one, so the draw itself is weighted by cost; with more, two
+// are drawn by weight and the cheaper one leads (power of two choices).
+func balance(g []scored, random func() float64) {
+	if len(g) < 2 {
+		return
+	}
+	if len(g) == 2 {
+		a, b := g[0].share/g[0].cost, g[1].share/g[1].cost
+		if random()*(a+b) >= a {
+			g[0], g[1] = g[1], g[0]
+		}
+		return
+	}
+	draw(g, random)
+	draw(g[1:], random)
+	if g[1].cost < g[0].cost {
+		g[0], g[1] = g[1], g[0]
+	}
+	rest := g[1:]
+	slices.SortStableFunc(rest, func(a, b scored) int { return compare(a.cost/a.share, b.cost/b.share) })
+}
+
+// draw brings one candidate, drawn by share, to the front.
+func draw(g []scored, random func() float64) {
+	var total float64
+	for i := range g {
+		total += g[i].share
+	}
+	x := random() * total
+	for i := range g {
+		if x -= g[i].share; x < 0 || i == len(g)-1 {
+			g[0], g[i] = g[i], g[0]
+			return
+		}
+	}
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,259 @@
+package route
+
+import (
+	"errors"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/breaker"
+	"github.com/hourthree/hourthree/internal/budget"
+	"github.com/hourthree/hourthree/internal/fault"
+	"github.com/hourthree/hourthree/internal/limit"
+)
+
+// ErrOpened is the cause with which a waiting call is cancelled when its
+// target opens: the request moves on instead of paying for the hang.
+var ErrOpened = errors.New("target opened while the call waited for content")
+
+// fastFailure is the age below which a failure counts as fast for the
+// evidence-led retry ratio: it cost the caller little time and the target
+// little work.
+const fastFailure = time.Second
+
+// Result is how a call ended.
+type Result struct {
+	Verdict fault.Verdict
+	Learn   time.Duration // the latency to learn from: first content of a stream, whole unary answer; 0 for none
+	Timeout bool          // one of our own timers ended it
+	Tokens  int64         // tokens really used; negative when unknown: the estimate stands
+}
+
+// FirstContent says that the first content of the call arrived: the call no
+// longer waits, and a target opening later leaves it alone.
+func (c *Call) FirstContent(now time.Time) {
+	t := c.Target
+	t.mu.Lock()
+	t.waiting.remove(c)
+	t.breaker.FirstContent(now, c.permit)
+	t.mu.Unlock()
+}
+
+// Settle ends the call and gives back everything it held. Later calls do
+// nothing.
+func (c *Call) Settle(now time.Time, r Result) {
+	t := c.Target
+	t.mu.Lock()
+	if c.settled {
+		t.mu.Unlock()
+		return
+	}
+	c.settled = true
+	t.waiting.remove(c)
+	t.calls.Release()
+	t.settleTokens(now, c, r)
+	t.judge(now, c, r)
+	moved := t.after(now)
+	t.mu.Unlock()
+	t.tell(moved)
+}
+
+func (t *Target) settleTokens(now time.Time, c *Call, r Result) {
+	if t.tpm == nil {
+		return
+	}
+	actual := r.Tokens
+	if actual < 0 {
+		actual = c.tokens
+	}
+	t.tpm.Settle(now, c.tokens, actual)
+}
+
+// judge hands the verdict to each policy that keeps a view of the target.
+func (t *Target) judge(now time.Time, c *Call, r Result) {
+	v := r.Verdict
+	t.breaker.Settle(now, c.permit, breaker.Verdict{Outcome: outcomeOf(v), Connect: v.Reason == "connect", Rand: rand(now, c)})
+	if r.Learn > 0 && v.Class == fault.OK {
+		t.latency.Observe(now, c.class, r.Learn)
+	} else if r.Timeout && v.Class == fault.Outage {
+		t.latency.Censor(now, c.class, now.Sub(c.start))
+	}
+	t.budget.Settle(now, BudgetResult(c, v, now.Sub(c.start), r.Timeout))
+	t.coolDown(now, c, v)
+	if v.HasWait && v.Breaker {
+		t.breaker.Floor(now, now.Add(v.Wait))
+	}
+}
+
+// coolDown feeds the refusal to the gate it concerns: the account's for what
+// is wrong with the key, the target's for everything else.
+func (t *Target) coolDown(now time.Time, c *Call, v fault.Verdict) {
+	kind, refused := refusalKind(v)
+	own, shared := limit.Other, limit.Other
+	wide := v.Scope >= fault.ScopeKey && (v.Class == fault.Account || v.Class == fault.Credential)
+	switch {
+	case v.Class == fault.OK:
+		own, shared = limit.Served, limit.Served
+	case refused && wide:
+		shared = limit.Refused
+	case refused:
+		own = limit.Refused
+	}
+	t.cool.Settle(now, c.trial, own)
+	t.account.mu.Lock()
+	defer t.account.mu.Unlock()
+	t.account.cool.Settle(now, c.account, shared)
+	switch {
+	case !refused:
+	case wide:
+		t.account.cool.Refuse(now, kind, v.Wait, v.HasWait, rand(now, c))
+	default:
+		t.cool.Refuse(now, kind, v.Wait, v.HasWait, rand(now, c))
+	}
+}
+
+func refusalKind(v fault.Verdict) (limit.Kind, bool) {
+	switch v.Class {
+	case fault.Capacity:
+		if v.HasWait && v.Wait > time.Minute {
+			return limit.Long, true
+		}
+		return limit.Capacity, true
+	case fault.Account:
+		return limit.Account, true
+	case fault.Credential:
+		return limit.Credential, true
+	}
+	return 0, false
+}
+
+func outcomeOf(v fault.Verdict) breaker.Outcome {
+	switch {
+	case v.Class == fault.OK:
+		return breaker.Success
+	case v.Breaker:
+		return breaker.Failure
+	case v.Class == fault.Capacity:
+		return breaker.Capacity
+	}
+	return breaker.Ignored
+}
+
+// BudgetResult is what a call's end tells a retry allowance.
+func BudgetResult(c *Call, v fault.Verdict, age time.Duration, timeout bool) budget.Result {
+	return budget.Result{
+		Extra:    c.extra,
+		OK:       v.Class == fault.OK,
+		Failure:  v.Breaker,
+		Fast:     v.Breaker && !timeout && age < fastFailure,
+		Capacity: v.Class == fault.Capacity,
+		TimedOut: timeout,
+		Canceled: v.Class == fault.Canceled,
+	}
+}
+
+// rand spreads cool-downs: a number in [0,1) from the call's own start, so
+// that policies stay free of a random source. Nanoseconds of distinct calls
+// are as good as random for jitter.
+func rand(now time.Time, c *Call) float64 {
+	x := uint64(now.UnixNano()) ^ uint64(c.start.UnixNano())<<17
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd // finaliser of MurmurHash3
+	x ^= x >> 33
+	return float64(x>>11) / (1 << 53)
+}
+
+// after runs under the lock behind every change: when the breaker opened,
+// the calls without content are told to move on.
+func (t *Target) after(now time.Time) []breaker.Transition {
+	moved := t.breaker.Events()
+	for _, m := range moved {
+		if m.To != breaker.Open {
+			continue
+		}
+		for !t.waiting.empty() {
+			c := t.waiting.root.next
+			t.waiting.remove(c)
+			if c.cancel != nil {
+				c.cancel(ErrOpened)
+			}
+		}
+	}
+	return moved
+}
+
+func (t *Target) tell(moved []breaker.Transition) {
+	if len(moved) > 0 && t.moved != nil {
+		t.moved(t.Spec().Name, moved)
+	}
+}
+
+// Poll runs the rules that need time to pass: slow and silent calls, expired
+// probe leases, cool-downs that are over. It returns false when nothing on
+// this target waits for time, so that the caller may stop polling until the
+// next call.
+func (t *Target) Poll(now time.Time) bool {
+	t.mu.Lock()
+	next := t.breaker.Poll(now)
+	moved := t.after(now)
+	t.mu.Unlock()
+	t.tell(moved)
+	return !next.IsZero()
+}
+
+// Drain takes the target out of rotation without touching calls in flight;
+// Undrain puts it back.
+func (t *Target) Drain() { t.setDrained(true) }
+
+// Undrain puts a drained target back into rotation.
+func (t *Target) Undrain() { t.setDrained(false) }
+
+func (t *Target) setDrained(v bool) {
+	t.mu.Lock()
+	t.drained = v
+	t.mu.Unlock()
+}
+
+// State is one target as an operator sees it.
+type State struct {
+	Name        string           `json:"name"`
+	Provider    string           `json:"provider"`
+	Model       string           `json:"model"`
+	Region      string           `json:"region,omitempty"`
+	Domain      string           `json:"domain"`
+	Phase       string           `json:"breaker"`
+	PhaseNumber int              `json:"breaker_number"` // 0 closed, 1 ramp, 2 half-open, 3 open
+	Breaker     breaker.Snapshot `json:"window"`
+	Healthy     bool             `json:"proven_healthy"`
+	Success     float64          `json:"success_share"`
+	InFlight    int              `json:"in_flight"`
+	Limit       int              `json:"concurrency_limit,omitempty"`
+	CoolUntil   *time.Time       `json:"cool_down_until,omitempty"`
+	CoolKind    string           `json:"cool_down_kind,omitempty"`
+	Drained     bool             `json:"drained,omitempty"`
+	Latency     time.Duration    `json:"latency_ns"`
+	Budget      budget.Snapshot  `json:"retry_budget"`
+}
+
+// State reports the target at now.
+func (t *Target) State(now time.Time) State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	phase := t.breaker.Phase(now)
+	s := State{
+		Name: t.spec.Name, Provider: t.spec.Provider, Model: t.spec.Model, Region: t.spec.Region, Domain: t.spec.Domain,
+		Phase: phase.String(), PhaseNumber: phase.Number(), Breaker: t.breaker.Snapshot(now),
+		Healthy: t.breaker.Healthy(now), Success: t.breaker.SuccessShare(now),
+		InFlight: t.calls.InFlight(), Limit: t.spec.Limits.Concurrency, Drained: t.drained,
+		Latency: t.latency.Mean(now), Budget: t.budget.Snapshot(now),
+	}
+	until, kind, blocked := t.cool.Until(now)
+	t.account.mu.Lock()
+	shared, sharedKind, sharedBlocked := t.account.cool.Until(now)
+	t.account.mu.Unlock()
+	if sharedBlocked && shared.After(until) {
+		until, kind, blocked = shared, sharedKind, true
+	}
+	if blocked {
+		s.CoolUntil, s.CoolKind = &until, kind.String()
+	}
+	return s
+}

@@ -1,0 +1,320 @@
+package route
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/breaker"
+	"github.com/hourthree/hourthree/internal/budget"
+	"github.com/hourthree/hourthree/internal/fault"
+	"github.com/hourthree/hourthree/internal/learn"
+	"github.com/hourthree/hourthree/internal/limit"
+)
+
+// Limits are what a target may be sent. Zero means unlimited.
+type Limits struct {
+	RPM         int64 // requests a minute
+	TPM         int64 // tokens a minute, estimated at dispatch and settled at the end
+	Concurrency int   // calls in flight, held to the end of a stream
+}
+
+// Spec is the configured part of a target. A reload replaces it; the state
+// beside it stays.
+type Spec struct {
+	Name     string // "provider/model"
+	Provider string
+	Model    string // name at the provider; "" sends the requested name
+	Region   string
+	Domain   string // failure domain
+	Limits   Limits
+	Breaker  breaker.Config
+	Budget   budget.Config
+	Bounds   learn.Bounds
+}
+
+// Account is what the targets of one provider credential share: a key that
+// is refused or has run out of money takes all of them out together.
+type Account struct {
+	mu   sync.Mutex
+	cool limit.CoolDown
+}
+
+// Target is one model deployment at one provider, the unit of health. It
+// composes the pure policies under one mutex; it does no I/O and starts no
+// goroutine. Time and randomness come from the caller.
+type Target struct {
+	account *Account
+	moved   func(name string, ts []breaker.Transition) // called without the lock
+
+	mu      sync.Mutex
+	spec    Spec
+	breaker *breaker.Breaker
+	latency *learn.Latency
+	budget  *budget.Budget
+	cool    limit.CoolDown
+	calls   limit.Concurrency
+	rpm     *limit.GCRA
+	tpm     *limit.GCRA
+	waiting callList // calls that have no content yet, oldest first
+	drained bool
+}
+
+// NewTarget returns a target in good standing. moved hears every change of
+// the breaker's phase and may be nil.
+func NewTarget(spec Spec, account *Account, moved func(string, []breaker.Transition)) *Target {
+	t := &Target{account: account, moved: moved}
+	t.breaker = breaker.New(spec.Breaker)
+	t.latency = learn.NewLatency()
+	t.budget = budget.New(spec.Budget)
+	t.waiting.init()
+	t.apply(spec)
+	return t
+}
+
+// Reconfigure replaces the configured part and keeps health, learned
+// latencies, cool-downs and calls in flight.
+func (t *Target) Reconfigure(spec Spec) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.breaker.Reconfigure(spec.Breaker)
+	t.budget.Reconfigure(spec.Budget)
+	t.apply(spec)
+}
+
+func (t *Target) apply(spec Spec) {
+	if spec.Limits.RPM != t.spec.Limits.RPM || t.rpm == nil {
+		t.rpm = gate(spec.Limits.RPM)
+	}
+	if spec.Limits.TPM != t.spec.Limits.TPM || t.tpm == nil {
+		t.tpm = gate(spec.Limits.TPM)
+	}
+	t.calls.Limit = spec.Limits.Concurrency
+	t.spec = spec
+}
+
+// gate allows a sixth of a minute's quota at once, so that a quota is spread
+// over the minute as providers enforce it (Azure checks 1 s and 10 s slices).
+func gate(perMinute int64) *limit.GCRA {
+	if perMinute <= 0 {
+		return nil
+	}
+	return limit.NewGCRA(perMinute, max(1, perMinute/6))
+}
+
+// Spec returns the configured part.
+func (t *Target) Spec() Spec {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.spec
+}
+
+// Why a target refused a call.
+type Why uint8
+
+// The refusals. Breaker refusals may be overridden by the all-targets-open
+// rule; the others are limits and never are.
+const (
+	Admitted Why = iota
+	WhyBreaker
+	WhyCooling
+	WhyFull
+	WhyRate
+	WhyDeadline
+	WhyBudget
+	WhyDrained
+	WhyTried
+)
+
+// Query is what a request needs of a target.
+type Query struct {
+	Now    time.Time
+	Rand   float64 // in [0,1)
+	Class  learn.Class
+	Tokens int64     // estimated tokens, prompt and answer
+	Until  time.Time // the request's deadline
+	Cancel func(error)
+	// Extra says that this is not the request's first attempt. Payer is then
+	// the workload's side of the allowance.
+	Extra bool
+	Payer Payer
+}
+
+// Payer is the workload's side of the retry allowance: an extra attempt at a
+// target that is not proven healthy takes one token from it and one from the
+// target's own budget.
+type Payer interface {
+	Take(now time.Time) bool
+	Refund(now time.Time)
+	// Wide reports that evidence has widened the ratio so far that a target
+	// may be tried a second time.
+	Wide(now time.Time) bool
+}
+
+// Call is one attempt's hold on a target: breaker permit, concurrency slot,
+// quota reservation. Settle gives all of it back, exactly once.
+type Call struct {
+	Target   *Target
+	Model    string // the target's own model name, "" to send the requested one
+	Timeouts learn.Timeouts
+	Probe    bool // this call decides over an open target
+	Last     bool // admitted by the all-targets-open rule
+	Divert   bool // an extra attempt that was free
+
+	permit  breaker.Permit
+	trial   limit.Admission
+	account limit.Admission
+	class   learn.Class
+	tokens  int64
+	extra   bool
+	start   time.Time
+	cancel  func(error)
+
+	prev, next *Call // in Target.waiting
+	listed     bool
+	settled    bool
+}
+
+// callList is an intrusive ring of calls without content, in start order.
+type callList struct{ root Call }
+
+func (l *callList) init() { l.root.prev, l.root.next = &l.root, &l.root }
+
+func (l *callList) push(c *Call) {
+	c.prev, c.next = l.root.prev, &l.root
+	c.prev.next, c.next.prev = c, c
+	c.listed = true
+}
+
+func (l *callList) remove(c *Call) {
+	if !c.listed {
+		return
+	}
+	c.prev.next, c.next.prev = c.next, c.prev
+	c.prev, c.next, c.listed = nil, nil, false
+}
+
+func (l *callList) empty() bool { return l.root.next == &l.root }
+
+// Try asks the target for a call. On refusal it tells why and, where that is
+// known, when to come back.
+func (t *Target) Try(q Query) (*Call, Why, time.Time) {
+	return t.admit(q, func(call breaker.Call) (breaker.Permit, bool) {
+		p, refusal := t.breaker.Acquire(q.Now, call)
+		return p, refusal == breaker.None
+	}, false)
+}
+
+// TryLastResort asks for a call although the breaker is not closed: the
+// all-targets-open rule. Limits and cool-downs hold as ever.
+func (t *Target) TryLastResort(q Query) (*Call, Why, time.Time) {
+	return t.admit(q, func(call breaker.Call) (breaker.Permit, bool) {
+		return t.breaker.AcquireLastResort(q.Now, call)
+	}, true)
+}
+
+func (t *Target) admit(q Query, acquire func(breaker.Call) (breaker.Permit, bool), last bool) (*Call, Why, time.Time) {
+	t.mu.Lock()
+	c, why, until := t.admitLocked(q, acquire, last)
+	moved := t.after(q.Now)
+	t.mu.Unlock()
+	t.tell(moved)
+	return c, why, until
+}
+
+func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit, bool), last bool) (*Call, Why, time.Time) {
+	if t.drained {
+		return nil, WhyDrained, time.Time{}
+	}
+	if p50, n := t.latency.Quantile(q.Class, 0.5); n > 0 && q.Now.Add(p50).After(q.Until) {
+		return nil, WhyDeadline, time.Time{}
+	}
+	if !t.calls.Free() {
+		return nil, WhyFull, time.Time{}
+	}
+	healthy := t.breaker.Healthy(q.Now)
+	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, extra: q.Extra, start: q.Now, cancel: q.Cancel, Last: last}
+	c.Timeouts = t.latency.Timeouts(q.Class, t.spec.Bounds)
+
+	// Gates that hand something out come last and are undone in reverse.
+	if wait, ok := take(t.rpm, q.Now, 1); !ok {
+		return nil, WhyRate, q.Now.Add(wait)
+	}
+	if wait, ok := take(t.tpm, q.Now, q.Tokens); !ok {
+		give(t.rpm, q.Now, 1)
+		return nil, WhyRate, q.Now.Add(wait)
+	}
+	why, until := t.gates(q, c, acquire)
+	if why == Admitted && q.Extra && !healthy && !t.pay(q) {
+		t.release(q.Now, c)
+		why = WhyBudget
+	}
+	if why != Admitted {
+		give(t.rpm, q.Now, 1)
+		give(t.tpm, q.Now, q.Tokens)
+		return nil, why, until
+	}
+	c.Divert = q.Extra && healthy
+	if !q.Extra {
+		t.budget.Request(q.Now)
+	}
+	t.calls.Acquire()
+	t.waiting.push(c)
+	return c, Admitted, time.Time{}
+}
+
+// gates passes the account's and the target's cool-downs and the breaker.
+func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Permit, bool)) (Why, time.Time) {
+	t.account.mu.Lock()
+	defer t.account.mu.Unlock()
+	if c.account = t.account.cool.Admit(q.Now); c.account == limit.Blocked {
+		return WhyCooling, t.account.cool.Reopens(q.Now)
+	}
+	if c.trial = t.cool.Admit(q.Now); c.trial == limit.Blocked {
+		t.account.cool.Settle(q.Now, c.account, limit.Other)
+		return WhyCooling, t.cool.Reopens(q.Now)
+	}
+	permit, ok := acquire(breaker.Call{
+		Class: uint8(q.Class), Slow: c.Timeouts.Slow, Silence: c.Timeouts.Silence, Lease: c.Timeouts.FirstContent, Rand: q.Rand,
+	})
+	if !ok {
+		t.cool.Settle(q.Now, c.trial, limit.Other)
+		t.account.cool.Settle(q.Now, c.account, limit.Other)
+		return WhyBreaker, t.breaker.Reopens(q.Now)
+	}
+	c.permit, c.Probe = permit, permit.Probe()
+	return Admitted, time.Time{}
+}
+
+// release undoes gates for a call that was not made after all.
+func (t *Target) release(now time.Time, c *Call) {
+	t.breaker.Settle(now, c.permit, breaker.Verdict{Outcome: breaker.Ignored})
+	t.cool.Settle(now, c.trial, limit.Other)
+	t.account.mu.Lock()
+	t.account.cool.Settle(now, c.account, limit.Other)
+	t.account.mu.Unlock()
+}
+
+// pay takes one token from each side or from neither.
+func (t *Target) pay(q Query) bool {
+	if !q.Payer.Take(q.Now) {
+		return false
+	}
+	if !t.budget.Take(q.Now) {
+		q.Payer.Refund(q.Now)
+		return false
+	}
+	return true
+}
+
+func take(g *limit.GCRA, now time.Time, n int64) (time.Duration, bool) {
+	if g == nil {
+		return 0, true
+	}
+	return g.Take(now, n)
+}
+
+func give(g *limit.GCRA, now time.Time, n int64) {
+	if g != nil {
+		g.Settle(now, n, 0)
+	}
+}

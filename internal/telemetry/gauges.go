@@ -1,0 +1,91 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Reading is the state that is measured when somebody asks, rather than
+// counted as it happens.
+type Reading struct {
+	Reserved, MemoryLimit int64
+	InFlight, Queued      int64
+	Targets               []TargetReading
+	Workloads             []WorkloadReading
+}
+
+// TargetReading is one target's gauges.
+type TargetReading struct {
+	Name         string
+	Phase        int // 0 closed, 1 ramp, 2 half-open, 3 open
+	InFlight     int
+	SuccessShare float64
+	Cooling      float64 // seconds until the cool-down ends, 0 for none
+	BudgetTokens float64
+}
+
+// WorkloadReading is one workload's gauges.
+type WorkloadReading struct {
+	Name         string
+	In, Out      float64 // amplification
+	BudgetTokens float64
+}
+
+type gauges struct {
+	read func(time.Time) Reading
+
+	phase, calls, share, cooling, budget, amplification *prometheus.Desc
+	reserved, limit, inflight, queue                    *prometheus.Desc
+}
+
+// Gauges registers the gauges; read is called on every scrape.
+func Gauges(reg prometheus.Registerer, read func(time.Time) Reading) {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("hourthree_"+name, help, labels, nil)
+	}
+	reg.MustRegister(&gauges{
+		read:          read,
+		phase:         desc("breaker_state", "0 closed, 1 ramp, 2 half-open, 3 open.", "target"),
+		calls:         desc("target_inflight", "Upstream calls in flight.", "target"),
+		share:         desc("target_success_ratio", "Smoothed share of successes over 60 s.", "target"),
+		cooling:       desc("target_cool_down_seconds", "Time left of the longest cool-down.", "target"),
+		budget:        desc("retry_budget_tokens", "Extra attempts that the retry allowance has left.", "scope", "name"),
+		amplification: desc("amplification_ratio", "Inbound per distinct request (in), upstream calls per inbound request (out).", "workload", "side"),
+		reserved:      desc("memory_reserved_bytes", "Bytes of the memory budget in use."),
+		limit:         desc("memory_limit_bytes", "The memory budget."),
+		inflight:      desc("inflight", "Client requests being served."),
+		queue:         desc("queue_length", "Requests waiting for a target's slot."),
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (g *gauges) Collect(ch chan<- prometheus.Metric) {
+	put := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	r := g.read(time.Now())
+	put(g.reserved, float64(r.Reserved))
+	put(g.limit, float64(r.MemoryLimit))
+	put(g.inflight, float64(r.InFlight))
+	put(g.queue, float64(r.Queued))
+	for _, t := range r.Targets {
+		put(g.phase, float64(t.Phase), t.Name)
+		put(g.calls, float64(t.InFlight), t.Name)
+		put(g.share, t.SuccessShare, t.Name)
+		put(g.cooling, t.Cooling, t.Name)
+		put(g.budget, t.BudgetTokens, "target", t.Name)
+	}
+	for _, w := range r.Workloads {
+		put(g.amplification, w.In, w.Name, "in")
+		put(g.amplification, w.Out, w.Name, "out")
+		put(g.budget, w.BudgetTokens, "workload", w.Name)
+	}
+}

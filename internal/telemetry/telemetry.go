@@ -1,0 +1,206 @@
+// Package telemetry turns the flow's events into Prometheus metrics and log
+// lines. It hears and never calls: nothing here decides anything, and its
+// listener returns without blocking.
+//
+// Labels are configured names and closed sets only; a model or path that a
+// caller made up never becomes one.
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hourthree/hourthree/internal/event"
+	"github.com/hourthree/hourthree/internal/fault"
+)
+
+// seconds are the buckets of the duration histograms: those of the
+// OpenTelemetry GenAI conventions, with a tail for answers of minutes.
+var seconds = []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68, 655.36}
+
+// perRequest are the buckets of attempts per request.
+var perRequest = []float64{0, 1, 2, 3}
+
+// Metrics are the router's own metrics. Safe for concurrent use.
+type Metrics struct {
+	log      *slog.Logger
+	requests *prometheus.CounterVec
+	attempts *prometheus.CounterVec
+	content  *prometheus.HistogramVec
+	total    *prometheus.HistogramVec
+	each     *prometheus.HistogramVec
+	repeats  *prometheus.CounterVec
+	degraded *prometheus.CounterVec
+	moves    *prometheus.CounterVec
+	tokens   *prometheus.CounterVec
+	reloads  *prometheus.CounterVec
+	good     prometheus.Gauge
+
+	series sync.Map // key -> *children: a request costs one look-up, no label hashing
+}
+
+type requestKey struct {
+	model, workload string
+	class           fault.Class
+}
+
+// children are one label set's metrics, found once.
+type children struct {
+	requests             prometheus.Counter
+	content, total, each prometheus.Observer
+	input, output        prometheus.Counter
+}
+
+// New registers the metrics.
+func New(reg prometheus.Registerer, log *slog.Logger) *Metrics {
+	m := &Metrics{log: log}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "hourthree_" + name, Help: help}, labels)
+		reg.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "hourthree_" + name, Help: help, Buckets: buckets}, labels)
+		reg.MustRegister(h)
+		return h
+	}
+	m.requests = counter("requests_total", "Client requests by outcome.", "model", "workload", "class")
+	m.attempts = counter("attempts_total", "Upstream calls by outcome.", "target", "class")
+	m.content = histogram("first_content_seconds", "Arrival to first content sent to the client.", seconds, "model", "workload")
+	m.total = histogram("request_seconds", "Arrival to the end of the answer.", seconds, "model", "workload")
+	m.each = histogram("attempts_per_request", "Upstream calls made for one request.", perRequest, "model", "workload")
+	m.repeats = counter("inbound_repeats_total", "Requests that their caller numbered as its own retry.", "workload")
+	m.degraded = counter("degraded_total", "Requests answered by a last resort.", "model", "kind")
+	m.moves = counter("breaker_transitions_total", "Breaker phase changes.", "target", "from", "to", "reason")
+	m.tokens = counter("tokens_total", "Tokens as reported by the providers.", "model", "workload", "type")
+	m.reloads = counter("config_reloads_total", "Configuration reloads by result.", "result")
+	m.good = prometheus.NewGauge(prometheus.GaugeOpts{Name: "hourthree_config_last_reload_success", Help: "1 when the last reload was taken, 0 when it was refused."})
+	reg.MustRegister(m.good)
+	m.good.Set(1)
+	return m
+}
+
+// Listener hears the flow.
+func (m *Metrics) Listener() *event.Listener {
+	return &event.Listener{Attempt: m.attempt, Request: m.request, Transition: m.transition}
+}
+
+// Reloaded states the end of a reload; err is why it was refused.
+func (m *Metrics) Reloaded(err error) {
+	if err != nil {
+		m.reloads.WithLabelValues("refused").Inc()
+		m.good.Set(0)
+		return
+	}
+	m.reloads.WithLabelValues("taken").Inc()
+	m.good.Set(1)
+}
+
+func (m *Metrics) of(r *event.Request) *children {
+	key := requestKey{r.Model, r.Workload, r.Class}
+	if c, ok := m.series.Load(key); ok {
+		return c.(*children)
+	}
+	c := &children{
+		requests: m.requests.WithLabelValues(r.Model, r.Workload, r.Class.String()),
+		content:  m.content.WithLabelValues(r.Model, r.Workload),
+		total:    m.total.WithLabelValues(r.Model, r.Workload),
+		each:     m.each.WithLabelValues(r.Model, r.Workload),
+		input:    m.tokens.WithLabelValues(r.Model, r.Workload, "input"),
+		output:   m.tokens.WithLabelValues(r.Model, r.Workload, "output"),
+	}
+	m.series.Store(key, c)
+	return c
+}
+
+func (m *Metrics) request(r *event.Request) {
+	c := m.of(r)
+	c.requests.Inc()
+	c.total.Observe(r.Total.Seconds())
+	c.each.Observe(float64(r.Attempts))
+	if r.Content > 0 {
+		c.content.Observe(r.Content.Seconds())
+	}
+	if r.InputTokens > 0 {
+		c.input.Add(float64(r.InputTokens))
+	}
+	if r.OutputTokens > 0 {
+		c.output.Add(float64(r.OutputTokens))
+	}
+	if r.InboundAttempt > 0 {
+		m.repeats.WithLabelValues(r.Workload).Inc()
+	}
+	if r.Degraded != "" {
+		m.degraded.WithLabelValues(r.Model, r.Degraded).Inc()
+	}
+	m.logRequest(r)
+}
+
+func (m *Metrics) logRequest(r *event.Request) {
+	ctx := context.Background()
+	if !m.log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 20)
+	attrs = append(attrs,
+		slog.String("id", r.ID), slog.String("method", r.Method), slog.String("path", bounded(r.Path)),
+		slog.String("model", r.Model), slog.String("workload", r.Workload), slog.String("class", r.Class.String()),
+		slog.Int("status", status(r)), slog.Int("attempts", r.Attempts), slog.Float64("ms", millis(r.Total)),
+	)
+	add := func(ok bool, a slog.Attr) {
+		if ok {
+			attrs = append(attrs, a)
+		}
+	}
+	add(r.Target != "", slog.String("target", r.Target))
+	add(r.Reason != "", slog.String("reason", r.Reason))
+	add(r.Stream, slog.Bool("stream", true))
+	add(r.Content > 0, slog.Float64("content_ms", millis(r.Content)))
+	add(r.InboundAttempt > 0, slog.Int("inbound_attempt", r.InboundAttempt))
+	add(r.Degraded != "", slog.String("degraded", r.Degraded))
+	attrs = append(attrs, slog.Int64("bytes_in", r.BytesIn), slog.Int64("bytes_out", r.BytesOut))
+	add(r.InputTokens > 0, slog.Int64("input_tokens", r.InputTokens))
+	add(r.OutputTokens > 0, slog.Int64("output_tokens", r.OutputTokens))
+	m.log.LogAttrs(ctx, slog.LevelInfo, "request", attrs...)
+}
+
+// status is what the log shows: 499 for a client that left before an answer,
+// as web servers have it.
+func status(r *event.Request) int {
+	if r.Status == 0 && r.Class == fault.Canceled {
+		return 499
+	}
+	return r.Status
+}
+
+func (m *Metrics) attempt(a *event.Attempt) {
+	m.attempts.WithLabelValues(a.Target, a.Class.String()).Inc()
+	ctx := context.Background()
+	if !m.log.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	m.log.LogAttrs(ctx, slog.LevelInfo, "attempt",
+		slog.String("id", a.RequestID), slog.String("target", a.Target), slog.Int("number", a.Number), slog.String("why", a.Why),
+		slog.String("class", a.Class.String()), slog.String("reason", a.Reason), slog.Int("status", a.Status),
+		slog.Float64("headers_ms", millis(a.Headers)), slog.Float64("content_ms", millis(a.Content)), slog.Float64("ms", millis(a.Total)))
+}
+
+func (m *Metrics) transition(t event.Transition) {
+	m.moves.WithLabelValues(t.Target, t.From, t.To, t.Reason).Inc()
+	m.log.LogAttrs(context.Background(), slog.LevelWarn, "breaker",
+		slog.String("target", t.Target), slog.String("from", t.From), slog.String("to", t.To), slog.String("reason", t.Reason))
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// bounded keeps a caller's path from filling the log.
+func bounded(path string) string {
+	if len(path) > 200 {
+		return path[:200]
+	}
+	return path
+}

@@ -1,0 +1,250 @@
+// Package workload knows who is calling: it maps an API key to a workload,
+// and holds each workload's own state (limits, retry allowance, counts).
+// Keys are kept and compared as SHA-256 digests only; the plain key is not
+// stored. A Directory is immutable and is replaced whole on reload, while a
+// workload of the same name keeps its state.
+package workload
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/admit"
+	"github.com/hourthree/hourthree/internal/budget"
+)
+
+// Open is the name of the one workload that serves everybody when no
+// workload is configured.
+const Open = "open"
+
+// Spec is the configured part of a workload.
+type Spec struct {
+	Name     string
+	Keys     []string // plain, or "sha256:" and 64 hex digits
+	Models   []string // allowed models; empty allows all
+	Priority string   // critical, interactive or batch
+	Limits   admit.Limits
+	Budget   budget.Config
+}
+
+// Workload is one caller. It is safe for concurrent use.
+type Workload struct {
+	name    string
+	Limiter *admit.Limiter // has its own lock
+
+	mu       sync.Mutex
+	spec     Spec
+	models   map[string]bool
+	budget   *budget.Budget
+	inbound  int64 // requests that came in
+	repeats  int64 // of these, repeats by the caller's own retry loop
+	attempts int64 // upstream calls made for it
+	inflight int64
+}
+
+// New returns a workload without history.
+func New(spec Spec) *Workload {
+	w := &Workload{name: spec.Name, Limiter: admit.NewLimiter(spec.Limits), budget: budget.New(spec.Budget)}
+	w.apply(spec)
+	return w
+}
+
+// Reconfigure replaces the configured part and keeps the state.
+func (w *Workload) Reconfigure(spec Spec) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.budget.Reconfigure(spec.Budget)
+	w.Limiter.Reconfigure(spec.Limits)
+	w.apply(spec)
+}
+
+func (w *Workload) apply(spec Spec) {
+	w.spec = spec
+	w.models = nil
+	if len(spec.Models) > 0 {
+		w.models = make(map[string]bool, len(spec.Models))
+		for _, m := range spec.Models {
+			w.models[m] = true
+		}
+	}
+}
+
+// Name is the configured name.
+func (w *Workload) Name() string { return w.name }
+
+// Allows reports whether the workload may use the model.
+func (w *Workload) Allows(model string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.models == nil || w.models[model]
+}
+
+// Begin counts a request that came in; repeat says that the caller numbered
+// it as a retry of its own.
+func (w *Workload) Begin(repeat bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inbound++
+	w.inflight++
+	if repeat {
+		w.repeats++
+	}
+}
+
+// End counts the request out, with the upstream calls made for it.
+func (w *Workload) End(attempts int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inflight--
+	w.attempts += int64(attempts)
+}
+
+// Request tells the allowance that a first attempt began.
+func (w *Workload) Request(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.budget.Request(now)
+}
+
+// Take spends one token on an extra attempt.
+func (w *Workload) Take(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.budget.Take(now)
+}
+
+// Refund gives the token back: the attempt was not made.
+func (w *Workload) Refund(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.budget.Refund(now)
+}
+
+// Wide reports that evidence has widened the workload's retry ratio.
+func (w *Workload) Wide(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.budget.Wide(now)
+}
+
+// Settle tells the allowance how an attempt ended.
+func (w *Workload) Settle(now time.Time, r budget.Result) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.budget.Settle(now, r)
+}
+
+// State is one workload as an operator sees it.
+type State struct {
+	Name     string          `json:"name"`
+	Priority string          `json:"priority,omitempty"`
+	Inbound  int64           `json:"inbound"`
+	Repeats  int64           `json:"inbound_repeats"`
+	Attempts int64           `json:"attempts"`
+	InFlight int64           `json:"in_flight"`
+	In       float64         `json:"amplification_in"`  // inbound per distinct request
+	Out      float64         `json:"amplification_out"` // attempts per inbound request
+	Budget   budget.Snapshot `json:"retry_budget"`
+}
+
+// State reports the workload at now.
+func (w *Workload) State(now time.Time) State {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := State{
+		Name: w.name, Priority: w.spec.Priority, Inbound: w.inbound, Repeats: w.repeats,
+		Attempts: w.attempts, InFlight: w.inflight, In: 1, Budget: w.budget.Snapshot(now),
+	}
+	if first := w.inbound - w.repeats; first > 0 {
+		s.In = float64(w.inbound) / float64(first)
+	}
+	if done := w.inbound - w.inflight; done > 0 {
+		s.Out = float64(w.attempts) / float64(done)
+	}
+	return s
+}
+
+type digest = [sha256.Size]byte
+
+// Directory finds the workload of a key. It is immutable.
+type Directory struct {
+	byKey map[digest]*Workload
+	all   []*Workload
+	open  *Workload
+}
+
+// NewDirectory indexes workloads by key. With none, one open workload serves
+// everybody; prior supplies workloads that keep their state, by name.
+func NewDirectory(specs []Spec, prior *Directory) (*Directory, error) {
+	d := &Directory{byKey: make(map[digest]*Workload)}
+	if len(specs) == 0 {
+		specs = []Spec{{Name: Open}}
+	}
+	for _, spec := range specs {
+		w := prior.named(spec.Name)
+		if w == nil {
+			w = New(spec)
+		}
+		for _, key := range spec.Keys {
+			sum, err := hash(key)
+			if err != nil {
+				return nil, fmt.Errorf("workload %q: %w", spec.Name, err)
+			}
+			d.byKey[sum] = w
+		}
+		if len(spec.Keys) == 0 && spec.Name == Open {
+			d.open = w
+		}
+		d.all = append(d.all, w)
+	}
+	for i, spec := range specs { // nothing can fail any more
+		d.all[i].Reconfigure(spec)
+	}
+	return d, nil
+}
+
+func (d *Directory) named(name string) *Workload {
+	if d == nil {
+		return nil
+	}
+	for _, w := range d.all {
+		if w.name == name {
+			return w
+		}
+	}
+	return nil
+}
+
+func hash(key string) (sum digest, err error) {
+	if hexed, ok := strings.CutPrefix(key, "sha256:"); ok {
+		raw, err := hex.DecodeString(hexed)
+		if err != nil || len(raw) != len(sum) {
+			return sum, fmt.Errorf("key digest must be sha256: and 64 hex digits")
+		}
+		copy(sum[:], raw)
+		return sum, nil
+	}
+	if key == "" {
+		return sum, fmt.Errorf("empty key")
+	}
+	return sha256.Sum256([]byte(key)), nil
+}
+
+// Identify returns the workload of a key, or nil. An open directory knows
+// everybody, whatever key is shown.
+func (d *Directory) Identify(key string) *Workload {
+	if d.open != nil {
+		return d.open
+	}
+	if key == "" {
+		return nil
+	}
+	return d.byKey[sha256.Sum256([]byte(key))]
+}
+
+// All lists the workloads in configured order.
+func (d *Directory) All() []*Workload { return d.all }
