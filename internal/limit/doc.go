@@ -1,0 +1,10 @@
+// Package limit decides how much one target, provider account or workload may
+// be asked for: a rate (GCRA), a number of calls at once (Concurrency) and,
+// after a refusal, for how long nothing at all (CoolDown).
+//
+// Every type here is a small state machine. It takes the time and random
+// numbers as arguments, reads no clock, starts no goroutine and does no I/O.
+// None of them is safe for concurrent use: the owner holds a lock. A change of
+// the wall clock has no effect as long as the times passed in carry Go's
+// monotonic reading.
+package limit
