@@ -1,0 +1,114 @@
+// Package admin is the operator's listener: health, metrics, and the state of
+// every target and workload as JSON and as one page. It only reads; it holds
+// no state and decides nothing. It must listen on loopback, for it asks for no
+// credential.
+package admin
+
+import (
+	_ "embed"
+	"encoding/json"
+	"html/template"
+	"net/http"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/workload"
+)
+
+// State is everything an operator can see.
+type State struct {
+	At        time.Time        `json:"at"`
+	Version   string           `json:"version"`
+	Config    string           `json:"config"` // where the configuration came from
+	ConfigID  string           `json:"config_id"`
+	Loaded    time.Time        `json:"config_loaded"`
+	Refused   string           `json:"config_refused,omitempty"` // why the newest file was not taken
+	Draining  bool             `json:"draining"`
+	InFlight  int64            `json:"in_flight"`
+	Queued    int64            `json:"queued"`
+	Reserved  int64            `json:"memory_reserved_bytes"`
+	Limit     int64            `json:"memory_limit_bytes"`
+	Simulated bool             `json:"simulated"`
+	Models    []ModelState     `json:"models"`
+	Targets   []route.State    `json:"targets"`
+	Workloads []workload.State `json:"workloads"`
+}
+
+// ModelState is one public model and where it may go.
+type ModelState struct {
+	Name     string   `json:"name"`
+	Targets  []string `json:"targets"`
+	Degraded string   `json:"degraded,omitempty"`
+}
+
+// Options are what the listener shows.
+type Options struct {
+	State   func(now time.Time) State
+	Ready   func() error // why the router is not ready, nil when it is
+	Metrics http.Handler
+}
+
+//go:embed state.html
+var pageSource string
+
+var page = template.Must(template.New("state").Funcs(template.FuncMap{
+	"until": func(at time.Time, t *time.Time) string {
+		if t == nil || t.Before(at) {
+			return ""
+		}
+		return t.Sub(at).Round(100 * time.Millisecond).String()
+	},
+	"percent": func(f float64) float64 { return f * 100 },
+	"mib":     func(n int64) float64 { return float64(n) / (1 << 20) },
+	"ms":      func(d time.Duration) int64 { return d.Milliseconds() },
+}).Parse(pageSource))
+
+// Handler serves the listener.
+func Handler(o Options) http.Handler {
+	mux := http.NewServeMux()
+	alive := func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") }
+	mux.HandleFunc("GET /healthz", alive)
+	mux.HandleFunc("GET /livez", alive)
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := o.Ready(); err != nil {
+			plain(w, http.StatusServiceUnavailable, "not ready: "+err.Error()+"\n")
+			return
+		}
+		plain(w, http.StatusOK, "ok\n")
+	})
+	mux.Handle("GET /metrics", o.Metrics)
+	mux.HandleFunc("GET /api/v1/state", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		_ = enc.Encode(o.State(time.Now())) // a reader that has left is told nothing
+	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_ = page.Execute(w, o.State(time.Now())) // likewise
+	})
+	return secure(mux)
+}
+
+// secure closes what a page on a local port is exposed to: framing, scripts
+// from elsewhere, and other sites reading it through a rebound name.
+func secure(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		if !local(r.Host) {
+			plain(w, http.StatusForbidden, "this listener answers to a loopback address only\n")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func plain(w http.ResponseWriter, status int, body string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(body)) // likewise
+}

@@ -1,0 +1,338 @@
+// Package app puts the router together: it turns a configuration into a
+// snapshot, owns the listeners, the poller, reload and the drain, and is the
+// only place that ends the process's work. Nothing imports it but the command
+// and tests.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+
+	"github.com/hourthree/hourthree/internal/admin"
+	"github.com/hourthree/hourthree/internal/admit"
+	"github.com/hourthree/hourthree/internal/attempt"
+	"github.com/hourthree/hourthree/internal/breaker"
+	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/event"
+	"github.com/hourthree/hourthree/internal/fault"
+	"github.com/hourthree/hourthree/internal/gateway"
+	"github.com/hourthree/hourthree/internal/telemetry"
+)
+
+const (
+	// maxConns bounds client connections (algorithm notes, 12.1 stage 0).
+	maxConns = 10_000
+	// pollEvery is how often waiting calls are looked at.
+	pollEvery = 100 * time.Millisecond
+	// idleConn closes a kept-alive connection that asks for nothing.
+	idleConn = 2 * time.Minute
+)
+
+// Options is what the command line decides.
+type Options struct {
+	ConfigPath  string // "" takes the environment
+	Env         func(string) (string, bool)
+	Listen      string // overrides the configuration, "" for none
+	AdminListen string
+	Stdout      io.Writer
+	Stderr      io.Writer
+	Version     string
+	// Reload asks for the configuration to be read again; nil for never.
+	Reload <-chan struct{}
+	// Drain bounds the end of running streams; 0 takes the configuration's.
+	Drain time.Duration
+}
+
+// App is a running router.
+type App struct {
+	opt     Options
+	log     *slog.Logger
+	metrics *telemetry.Metrics
+	gateway *gateway.Gateway
+	builder *builder
+	start   time.Time
+
+	ready    atomic.Bool
+	draining atomic.Bool
+	refused  atomic.Pointer[string]
+	current  atomic.Pointer[loaded]
+
+	clients, admins *http.Server
+	clientAddr      net.Addr
+	adminAddr       net.Addr
+	stopPoll        context.CancelFunc
+	wg              sync.WaitGroup
+}
+
+// loaded is one configuration in force.
+type loaded struct {
+	config *config.Config
+	source string
+	id     string
+	notes  []string
+	at     time.Time
+}
+
+// New reads the configuration and opens the listeners. Nothing is served yet.
+func New(opt Options) (*App, error) {
+	a := &App{opt: opt, start: time.Now()}
+	a.log = slog.New(slog.NewJSONHandler(opt.Stderr, nil))
+	l, err := a.load()
+	if err != nil {
+		return nil, err
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	a.metrics = telemetry.New(reg, a.log)
+	listener := a.metrics.Listener()
+	a.gateway = &gateway.Gateway{
+		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: rand.Float64,
+		Gate:   admit.NewGate(queueOf(l.config)),
+		Runner: &attempt.Runner{Listener: listener, Random: rand.Float64, Writable: l.config.HTTP.WriteTimeout.Duration()},
+	}
+	a.builder = newBuilder(a.moved(listener), a.gateway.Gate.Notify)
+	telemetry.Gauges(reg, a.reading)
+	if err := a.take(l); err != nil {
+		return nil, err
+	}
+	return a, a.listen(l.config, reg)
+}
+
+// moved passes a target's breaker transitions on as events.
+func (a *App) moved(l *event.Listener) func(string, []breaker.Transition) {
+	return func(name string, ts []breaker.Transition) {
+		for _, t := range ts {
+			l.Moved(event.Transition{Target: name, From: t.From.String(), To: t.To.String(), Reason: t.Reason, At: t.At})
+		}
+	}
+}
+
+// load reads the configuration without using it.
+func (a *App) load() (*loaded, error) {
+	l := &loaded{at: time.Now(), source: "from the environment"}
+	if a.opt.ConfigPath == "" {
+		l.config, l.notes = config.FromEnv(a.opt.Env)
+	} else {
+		c, err := config.Load(a.opt.ConfigPath, a.opt.Env)
+		if err != nil {
+			return nil, err
+		}
+		l.config, l.source = c, a.opt.ConfigPath
+	}
+	if a.opt.Listen != "" {
+		l.config.Listen = a.opt.Listen
+	}
+	if a.opt.AdminListen != "" {
+		l.config.Admin.Listen = a.opt.AdminListen
+	}
+	l.id = l.config.ID()
+	return l, nil
+}
+
+// take makes a configuration the one in force. On error nothing has changed.
+func (a *App) take(l *loaded) error {
+	s, err := a.builder.build(l.config)
+	if err != nil {
+		return err
+	}
+	a.gateway.Use(s)
+	a.gateway.Ledger.SetLimit(memoryLimit(l.config))
+	a.current.Store(l)
+	return nil
+}
+
+// Reload reads the configuration again. A bad one is refused with its reason
+// and the old one stays.
+func (a *App) Reload() error {
+	l, err := a.load()
+	if err == nil {
+		if l.config.Listen != a.current.Load().config.Listen || l.config.Admin.Listen != a.current.Load().config.Admin.Listen {
+			a.log.Warn("listen addresses change with a restart only", "component", "config")
+		}
+		err = a.take(l)
+	}
+	a.metrics.Reloaded(err)
+	if err != nil {
+		reason := err.Error()
+		a.refused.Store(&reason)
+		a.log.Error("configuration refused, the old one stays", "component", "config", "reason", reason)
+		return err
+	}
+	a.refused.Store(nil)
+	a.log.Info("configuration taken", "component", "config", "id", l.id)
+	return nil
+}
+
+func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
+	client, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for clients on %s: %w; choose another address with --listen", c.Listen, err)
+	}
+	adm, err := net.Listen("tcp", c.Admin.Listen)
+	if err != nil {
+		client.Close()
+		return fmt.Errorf("listen for the operator on %s: %w; choose another address with --admin-listen", c.Admin.Listen, err)
+	}
+	a.clientAddr, a.adminAddr = client.Addr(), adm.Addr()
+	quiet := slog.NewLogLogger(slog.NewJSONHandler(io.Discard, nil), slog.LevelError)
+	a.clients = &http.Server{
+		Handler: a.gateway.Handler(), ReadHeaderTimeout: c.HTTP.HeaderTimeout.Duration(), IdleTimeout: idleConn,
+		MaxHeaderBytes: int(c.HTTP.MaxHeader), ErrorLog: quiet,
+	}
+	a.admins = &http.Server{
+		Handler: admin.Handler(admin.Options{
+			State: a.state, Ready: a.notReady,
+			Metrics: promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
+		}),
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleConn, MaxHeaderBytes: 16 << 10, ErrorLog: quiet,
+	}
+	a.serve(a.clients, netutil.LimitListener(client, maxConns))
+	a.serve(a.admins, netutil.LimitListener(adm, 100))
+	ctx, cancel := context.WithCancel(context.Background())
+	a.stopPoll = cancel
+	a.wg.Go(func() { a.poll(ctx) })
+	a.ready.Store(true)
+	return nil
+}
+
+func (a *App) serve(s *http.Server, l net.Listener) {
+	a.wg.Go(func() {
+		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			a.log.Error("listener ended", "component", "app", "address", l.Addr().String(), "error", err)
+		}
+	})
+}
+
+// poll lets time pass for the targets: slow and silent calls, leases.
+func (a *App) poll(ctx context.Context) {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			a.builder.poll(now)
+		}
+	}
+}
+
+// Addr is where clients are served.
+func (a *App) Addr() net.Addr { return a.clientAddr }
+
+// AdminAddr is where the operator is served.
+func (a *App) AdminAddr() net.Addr { return a.adminAddr }
+
+func (a *App) notReady() error {
+	switch {
+	case a.draining.Load():
+		return errors.New("draining")
+	case !a.ready.Load():
+		return errors.New("starting")
+	}
+	return nil
+}
+
+// Stop drains: not ready at once, no new connections, running requests get
+// until the drain limit, the rest is cut off. It is safe to call twice.
+func (a *App) Stop() error {
+	if a.draining.Swap(true) {
+		return nil
+	}
+	limit := a.opt.Drain
+	if limit == 0 {
+		limit = a.current.Load().config.HTTP.Drain.Duration()
+	}
+	a.log.Info("draining", "component", "app", "in_flight", a.gateway.InFlight(), "limit", limit.String())
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	err := a.clients.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("%d requests were cut off after %s", a.gateway.InFlight(), limit)
+		a.clients.Close()
+	}
+	a.stopPoll()
+	a.admins.Close()
+	a.wg.Wait()
+	a.builder.close()
+	a.log.Info("stopped", "component", "app")
+	return err
+}
+
+// Run serves until ctx ends, then drains.
+func Run(ctx context.Context, opt Options) error {
+	a, err := New(opt)
+	if err != nil {
+		return err
+	}
+	a.welcome()
+	changed := a.watchFile(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return a.Stop()
+		case <-opt.Reload:
+		case <-changed:
+		}
+		_ = a.Reload() // the reason is logged, counted and shown
+	}
+}
+
+// watchFile reports that the configuration file has changed: by its time or
+// size, looked at once a second, which also sees a mounted secret swapped by
+// a symbolic link.
+func (a *App) watchFile(ctx context.Context) <-chan struct{} {
+	if a.opt.ConfigPath == "" {
+		return nil
+	}
+	changed := make(chan struct{})
+	last, _ := os.Stat(a.opt.ConfigPath) // it has just been read
+	a.wg.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			now, err := os.Stat(a.opt.ConfigPath)
+			if err != nil || last != nil && now.ModTime().Equal(last.ModTime()) && now.Size() == last.Size() {
+				continue
+			}
+			last = now
+			select {
+			case changed <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return changed
+}
+
+// memoryLimit is the budget for buffered bytes.
+func memoryLimit(c *config.Config) int64 {
+	if n := c.Memory.Limit.Bytes(); n > 0 {
+		return n
+	}
+	cgroup, _ := memlimit.FromCgroup() // no cgroup is no limit
+	return admit.MemoryLimit(debug.SetMemoryLimit(-1), int64(min(cgroup, 1<<62)))
+}

@@ -1,0 +1,287 @@
+package app
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/admit"
+	"github.com/hourthree/hourthree/internal/attempt"
+	"github.com/hourthree/hourthree/internal/breaker"
+	"github.com/hourthree/hourthree/internal/budget"
+	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/fault"
+	"github.com/hourthree/hourthree/internal/gateway"
+	"github.com/hourthree/hourthree/internal/learn"
+	"github.com/hourthree/hourthree/internal/provider"
+	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/workload"
+)
+
+// builder turns configurations into snapshots. It keeps what outlives one:
+// targets, accounts, providers and the workloads' directory, each found again
+// by name. build runs one at a time; poll may run beside it.
+type builder struct {
+	moved func(string, []breaker.Transition)
+	freed func() // a target's slot came free
+
+	mu        sync.Mutex
+	targets   map[string]*kept
+	accounts  map[string]*route.Account
+	providers map[string]*spoken
+	directory *workload.Directory
+}
+
+// kept is a target with what makes it the same target after a reload.
+type kept struct {
+	identity string // provider type, address and model: a change starts afresh
+	target   *route.Target
+}
+
+// spoken is a provider with the settings it was made from.
+type spoken struct {
+	spec     provider.Spec
+	simulate string
+	provider *provider.Provider
+}
+
+func newBuilder(moved func(string, []breaker.Transition), freed func()) *builder {
+	return &builder{moved: moved, freed: freed, targets: map[string]*kept{}, accounts: map[string]*route.Account{}, providers: map[string]*spoken{}}
+}
+
+// draft is a snapshot being built. Nothing of it is seen by requests, and
+// nothing that exists is changed, until every part has been made.
+type draft struct {
+	*builder
+	config    *config.Config
+	snapshot  *gateway.Snapshot
+	targets   map[string]*kept
+	specs     map[string]route.Spec
+	providers map[string]*spoken
+	models    map[string]*route.Model
+}
+
+func (b *builder) build(c *config.Config) (*gateway.Snapshot, error) {
+	d := &draft{builder: b, config: c, targets: map[string]*kept{}, specs: map[string]route.Spec{}, providers: map[string]*spoken{}, models: map[string]*route.Model{}}
+	d.snapshot = &gateway.Snapshot{
+		Models: map[string]*route.Model{}, Upstreams: map[*route.Target]*attempt.Upstream{}, Tokens: map[string]bool{},
+		Attempts: c.Defaults.Retry.Attempts, Total: c.Defaults.Timeouts.Total.Duration(), MaxBody: c.HTTP.MaxBody.Bytes(),
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		if err := d.model(name); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		d.lastResort(name)
+	}
+	if err := d.passthrough(); err != nil {
+		return nil, err
+	}
+	directory, err := workload.NewDirectory(d.workloads(), b.directory)
+	if err != nil {
+		return nil, err
+	}
+	d.snapshot.Directory = directory
+	d.commit(directory)
+	return d.snapshot, nil
+}
+
+// commit makes the draft the builder's own. Providers that are gone close
+// their idle connections; calls in flight keep theirs.
+func (d *draft) commit(directory *workload.Directory) {
+	for name, k := range d.targets {
+		k.target.Reconfigure(d.specs[name])
+	}
+	d.mu.Lock()
+	old := d.builder.providers
+	d.builder.targets, d.builder.providers, d.builder.directory = d.targets, d.providers, directory
+	d.mu.Unlock()
+	for name, s := range old {
+		if d.providers[name] != s {
+			s.provider.Close()
+		}
+	}
+}
+
+func (d *draft) model(name string) error {
+	c := d.config.Models[name]
+	m := &route.Model{Name: name}
+	for _, t := range c.Targets {
+		model := t.Model
+		switch {
+		case model == "*" || model == "" && name == "*":
+			model = ""
+		case model == "":
+			model = name
+		}
+		target, err := d.target(t, model)
+		if err != nil {
+			return err
+		}
+		m.Entries = append(m.Entries, route.Entry{Target: target, Order: t.Order, Weight: t.Weight})
+	}
+	sort.SliceStable(m.Entries, func(i, j int) bool { return m.Entries[i].Order < m.Entries[j].Order })
+	d.models[name] = m
+	if name == "*" {
+		d.snapshot.Wildcard = m
+	} else {
+		d.snapshot.Models[name] = m
+	}
+	return nil
+}
+
+func (d *draft) lastResort(name string) {
+	c, m := d.config.Models[name], d.models[name]
+	if c.Degraded != nil {
+		m.Message, m.Fallback = c.Degraded.Message, d.models[c.Degraded.Model]
+	}
+	for _, f := range c.ContentPolicyFallback {
+		m.Policy = append(m.Policy, d.models[f])
+	}
+}
+
+// target makes or finds a target; model "" serves whatever name is asked for.
+func (d *draft) target(t config.Target, model string) (*route.Target, error) {
+	name := t.Provider + "/" + model
+	if model == "" {
+		name = t.Provider + "/*"
+	}
+	if k := d.targets[name]; k != nil {
+		return k.target, nil
+	}
+	p := d.config.Providers[t.Provider]
+	up, err := d.provider(t.Provider, t)
+	if err != nil {
+		return nil, err
+	}
+	spec := d.spec(name, model, t, p)
+	identity := strings.Join([]string{p.Type, p.BaseURL, model}, "\n")
+	k := d.builder.targets[name]
+	if k == nil || k.identity != identity {
+		k = &kept{identity: identity, target: route.NewTarget(spec, d.account(t.Provider), d.moved, d.freed)}
+	}
+	d.targets[name], d.specs[name] = k, spec
+	table, ok := fault.TableFor(p.Type)
+	if !ok {
+		return nil, fmt.Errorf("providers.%s: no classification table for type %q", t.Provider, p.Type)
+	}
+	d.snapshot.Upstreams[k.target] = &attempt.Upstream{
+		Provider: up, Table: table, Vendor: d.vendor(p), Usage: t.Limits.TPM > 0, Idle: d.config.Defaults.Timeouts.Idle.Duration(),
+	}
+	return k.target, nil
+}
+
+func (d *draft) vendor(p config.Provider) string {
+	if p.Vendor != "" {
+		return p.Vendor
+	}
+	return fault.VendorOfHost(hostOf(p.BaseURL))
+}
+
+func (d *draft) spec(name, model string, t config.Target, p config.Provider) route.Spec {
+	def := d.config.Defaults
+	b := breaker.Default()
+	b.Window, b.MinRequests, b.FailureRatio = def.Breaker.Window.Duration(), def.Breaker.MinRequests, def.Breaker.FailureRatio
+	b.CoolDown, b.MaxCoolDown = def.Breaker.CoolDown.Duration(), def.Breaker.MaxCoolDown.Duration()
+	b.Probes, b.Ramp = def.Breaker.Probes, def.Breaker.Ramp.Duration()
+	bounds := learn.Bounds{Headers: def.Timeouts.Headers.Fixed(), FirstContent: def.Timeouts.FirstContent.Fixed(), Total: def.Timeouts.Total.Duration()}
+	if o := t.Timeouts; o != nil {
+		if v := o.Headers.Fixed(); v > 0 {
+			bounds.Headers = v
+		}
+		if v := o.FirstContent.Fixed(); v > 0 {
+			bounds.FirstContent = v
+		}
+	}
+	return route.Spec{
+		Name: name, Provider: t.Provider, Model: model, Region: p.Region, Domain: p.FailureDomain(t.Provider),
+		Limits:  route.Limits{RPM: t.Limits.RPM, TPM: t.Limits.TPM, Concurrency: t.Limits.Concurrency},
+		Breaker: b, Budget: d.retry(), Bounds: bounds,
+	}
+}
+
+func (d *draft) retry() budget.Config {
+	r := d.config.Defaults.Retry
+	b := budget.Default()
+	b.Ratio, b.MaxRatio, b.PerSuccess = r.Ratio, r.MaxRatio, r.PerSuccess
+	return b
+}
+
+func (d *draft) account(name string) *route.Account {
+	a := d.accounts[name]
+	if a == nil {
+		a = new(route.Account)
+		d.accounts[name] = a
+	}
+	return a
+}
+
+func (d *draft) passthrough() error {
+	for prefix, name := range d.config.Passthrough {
+		target, err := d.target(config.Target{Provider: name, Order: 1, Weight: 1}, "")
+		if err != nil {
+			return err
+		}
+		m := &route.Model{Name: "passthrough " + prefix, Entries: []route.Entry{{Target: target, Order: 1, Weight: 1}}}
+		d.snapshot.Pass = append(d.snapshot.Pass, gateway.PassRoute{Prefix: prefix, Model: m})
+	}
+	sort.Slice(d.snapshot.Pass, func(i, j int) bool { return len(d.snapshot.Pass[i].Prefix) > len(d.snapshot.Pass[j].Prefix) })
+	return nil
+}
+
+func (d *draft) workloads() []workload.Spec {
+	specs := make([]workload.Spec, 0, len(d.config.Workloads))
+	for _, name := range slices.Sorted(maps.Keys(d.config.Workloads)) {
+		w := d.config.Workloads[name]
+		s := workload.Spec{Name: name, Models: w.Models, Priority: w.Priority, Budget: d.retry(),
+			Limits: admit.Limits{RPM: w.Limits.RPM, TPM: w.Limits.TPM, Concurrency: w.Limits.Concurrency}}
+		for _, k := range w.Keys {
+			s.Keys = append(s.Keys, k.Reveal())
+		}
+		d.snapshot.Tokens[name] = w.Limits.TPM > 0
+		specs = append(specs, s)
+	}
+	return specs
+}
+
+// poll lets time pass for every target.
+func (b *builder) poll(now time.Time) {
+	b.mu.Lock()
+	targets := b.targets
+	b.mu.Unlock()
+	for _, k := range targets {
+		k.target.Poll(now)
+	}
+}
+
+// list is the targets in force, by name.
+func (b *builder) list() []*route.Target {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	names := slices.Sorted(maps.Keys(b.targets))
+	out := make([]*route.Target, len(names))
+	for i, n := range names {
+		out[i] = b.targets[n].target
+	}
+	return out
+}
+
+// workloadsInForce lists the workloads.
+func (b *builder) workloadsInForce() []*workload.Workload {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.directory.All()
+}
+
+func (b *builder) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.providers {
+		s.provider.Close()
+	}
+}
