@@ -1,0 +1,286 @@
+package wire
+
+import "bytes"
+
+// Signal is what an event of a stream says, as a set of bits.
+type Signal uint16
+
+// The signals.
+const (
+	// Content is set for text, reasoning, a refusal, a tool or function call
+	// or audio. Roles, empty strings, comments, pings, filter results and the
+	// opening events of a response are not content.
+	Content Signal = 1 << iota
+	// Error is set for an error frame of any shape, or a choice that ended in
+	// an error. It holds beside any other signal.
+	Error
+	// Finish is set when a choice or the response says that it is finished,
+	// for whatever reason. Filter and usage frames may follow.
+	Finish
+	// Stop is set beside Finish when the reason is the natural one, so that
+	// content was to be expected.
+	Stop
+	// Done is set for the terminal marker: [DONE], or the last event of a
+	// response. It says nothing about success: servers send it after errors.
+	Done
+	// HasUsage is set when the event has token counts for UsageOf.
+	HasUsage
+	// UsageOnly is set beside HasUsage when the event has no choices: the
+	// extra frame that stream_options.include_usage asks for.
+	UsageOnly
+	// Malformed is set when the payload was to be a JSON object and its
+	// structure cannot be followed.
+	Malformed
+)
+
+var doneMark = []byte("[DONE]")
+
+// Inspect reads what an event says. It follows the structure of the payload,
+// so words inside the model's own text are never mistaken for signals.
+func Inspect(ep Endpoint, ev Event) Signal {
+	if string(ev.Name) == "error" {
+		return Error
+	}
+	data := ev.Data
+	if len(data) == 0 {
+		return 0
+	}
+	if data[0] != '{' {
+		data = bytes.TrimSpace(data)
+		if bytes.Equal(data, doneMark) {
+			return Done
+		}
+		if len(data) == 0 {
+			return 0
+		}
+	}
+	c := skim{b: data}
+	var sig Signal
+	switch ep {
+	case Chat, Completions:
+		sig = c.chunk(nil)
+	case Responses:
+		sig = c.responseEvent(ev.Name)
+	default:
+		return c.otherEvent(ev.Name)
+	}
+	if c.space(); c.bad || c.i < len(c.b) {
+		sig |= Malformed
+	}
+	return sig
+}
+
+// shape counts what a whole chat body has, for InspectBody.
+type shape struct {
+	choices int
+	flat    bool // a message or detail beside no choices: a bare error shape
+}
+
+// chunk reads a chat or completion object, whole or a chunk of a stream.
+func (c *skim) chunk(s *shape) Signal {
+	var sig Signal
+	choices := 0
+	for ok := c.begin('{'); ok; ok = c.sep('}') {
+		switch string(c.key()) {
+		case "choices":
+			var got Signal
+			got, choices = c.choices()
+			sig |= got
+		case "usage":
+			if c.filled() {
+				sig |= HasUsage
+			}
+		case "error":
+			if c.truthy() {
+				sig |= Error
+			}
+		case "object", "type":
+			if string(c.text()) == "error" {
+				sig |= Error
+			}
+		case "message", "detail":
+			if c.truthy() && s != nil {
+				s.flat = true
+			}
+		default:
+			c.skip()
+		}
+	}
+	if sig&HasUsage != 0 && choices == 0 {
+		sig |= UsageOnly
+	}
+	if s != nil {
+		s.choices = choices
+	}
+	return sig
+}
+
+func (c *skim) choices() (sig Signal, n int) {
+	if c.space() != '[' {
+		c.skip()
+		return 0, 0
+	}
+	for ok := c.begin('['); ok; ok = c.sep(']') {
+		n++
+		if c.space() != '{' {
+			c.skip()
+			continue
+		}
+		for ok := c.begin('{'); ok; ok = c.sep('}') {
+			sig |= c.choiceMember()
+		}
+	}
+	return sig, n
+}
+
+func (c *skim) choiceMember() Signal {
+	switch string(c.key()) {
+	case "delta", "message":
+		return c.delta()
+	case "text":
+		if len(c.text()) > 0 {
+			return Content
+		}
+	case "finish_reason":
+		return finish(c.text())
+	case "error":
+		if c.truthy() {
+			return Error
+		}
+	default:
+		c.skip()
+	}
+	return 0
+}
+
+func finish(reason []byte) Signal {
+	switch string(reason) {
+	case "":
+		return 0
+	case "stop", "eos_token", "stop_sequence":
+		return Finish | Stop
+	case "error":
+		return Finish | Error
+	}
+	return Finish
+}
+
+// delta reads a message or a piece of one.
+func (c *skim) delta() (sig Signal) {
+	if c.space() != '{' {
+		c.skip()
+		return 0
+	}
+	for ok := c.begin('{'); ok; ok = c.sep('}') {
+		switch string(c.key()) {
+		case "content", "reasoning_content", "reasoning", "refusal",
+			"reasoning_details", "thinking", "thinking_blocks", "audio", "images":
+			if c.carries(maxCarry) {
+				sig |= Content
+			}
+		case "tool_calls", "function_call":
+			if c.filled() {
+				sig |= Content
+			}
+		default:
+			c.skip()
+		}
+	}
+	return sig
+}
+
+// responseEvent reads an event of a Responses stream.
+func (c *skim) responseEvent(name []byte) Signal {
+	var sig Signal
+	kind := name
+	for ok := c.begin('{'); ok; ok = c.sep('}') {
+		switch string(c.key()) {
+		case "type":
+			if t := c.text(); t != nil {
+				kind = t
+			}
+		case "error":
+			if c.truthy() {
+				sig |= Error
+			}
+		case "response":
+			sig |= c.response()
+		case "delta", "text", "refusal", "arguments", "input", "code", "transcript",
+			"part", "item", "partial_image_b64":
+			if c.carries(maxCarry) {
+				sig |= Content
+			}
+		default:
+			c.skip()
+		}
+	}
+	switch string(kind) {
+	case "error", "response.failed":
+		sig |= Error
+	case "response.completed":
+		sig |= Done | Finish | Stop
+	case "response.incomplete":
+		sig |= Done | Finish
+	case "response.created", "response.in_progress", "response.queued":
+		sig &^= Content // may echo the request
+	}
+	return sig
+}
+
+// response reads a response object, whole or as an event carries it.
+func (c *skim) response() (sig Signal) {
+	if c.space() != '{' {
+		c.skip()
+		return 0
+	}
+	for ok := c.begin('{'); ok; ok = c.sep('}') {
+		switch string(c.key()) {
+		case "error":
+			if c.truthy() {
+				sig |= Error
+			}
+		case "status":
+			if string(c.text()) == "failed" {
+				sig |= Error
+			}
+		case "output":
+			if c.carries(maxCarry) {
+				sig |= Content
+			}
+		case "usage":
+			if c.filled() {
+				sig |= HasUsage
+			}
+		default:
+			c.skip()
+		}
+	}
+	return sig
+}
+
+// otherEvent reads an event of an API the router does not know: any payload
+// is content unless it is an error or a ping.
+func (c *skim) otherEvent(name []byte) Signal {
+	if string(name) == "ping" {
+		return 0
+	}
+	sig := Content
+	if c.space() != '{' {
+		return sig
+	}
+	for ok := c.begin('{'); ok; ok = c.sep('}') {
+		switch string(c.key()) {
+		case "error":
+			if c.truthy() {
+				sig = Error
+			}
+		case "type":
+			if string(c.text()) == "error" {
+				sig = Error
+			}
+		default:
+			c.skip()
+		}
+	}
+	return sig
+}
