@@ -168,3 +168,100 @@ func TestHalfFailing(t *testing.T) {
 		}
 	}
 }
+
+// A total outage that fails fast: from the start only the reserve is spent;
+// after a healthy time what successes saved up goes first, within the ratio.
+func TestTotalOutage(t *testing.T) {
+	for _, healthy := range []int{0, 120} {
+		w := newWorld(Default(), 1, failing(1, float64(healthy)))
+		w.run(healthy + 60)
+		extras := 0
+		for _, x := range w.log[healthy:] {
+			extras += x.attempts - x.requests
+		}
+		cfg := Default()
+		if most := int(cfg.Reserve); healthy == 0 && extras > most {
+			t.Errorf("from the start: %d extra attempts, reserve %d", extras, most)
+		}
+		if _, a := w.between(healthy, healthy+30); a > 1.1 {
+			t.Errorf("healthy for %d s: %.3f attempts in the first 30 s, want at most 1.1", healthy, a)
+		}
+		if _, a := w.between(healthy+30, healthy+60); a != 1 {
+			t.Errorf("healthy for %d s: %.3f attempts after 30 s, want 1", healthy, a)
+		}
+	}
+}
+
+// An outage by time-outs, total and in half of the calls: the ratio stays.
+func TestTimeouts(t *testing.T) {
+	for _, share := range []float64{0.5, 1} {
+		w := newWorld(Default(), 1, func(w *world, at float64, _ int) (Result, time.Duration) {
+			if at >= 30 && w.rand.Float64() < share {
+				return Result{Failure: true, TimedOut: true}, 2 * time.Second
+			}
+			return Result{OK: true}, 300 * time.Millisecond
+		})
+		w.run(120)
+		if _, a := w.between(30, 120); a > 1.12 {
+			t.Errorf("share %v: %.3f attempts", share, a)
+		}
+		if r := w.workload.Ratio(start.Add(2 * time.Minute)); r != 0.1 {
+			t.Errorf("share %v: ratio %v", share, r)
+		}
+	}
+}
+
+// Targets whose failures come from load: 40 % of the calls fail in any case,
+// and beyond a load a little above that without repeats many more do. The
+// ratio must come back, stay back most of the time, and cost little. It fails
+// when review leaves out fallen, or harm does not pause.
+func TestCorrelatedOverload(t *testing.T) {
+	overload := func(w *world, _ float64, target int) (Result, time.Duration) {
+		fail := 0.4
+		if over := w.load[target] - 30; over > 0 { // 25 is the load without retries
+			fail += over * 0.06
+		}
+		if w.rand.Float64() < fail {
+			return Result{Failure: true, Fast: true}, 20 * time.Millisecond
+		}
+		return Result{OK: true}, 300 * time.Millisecond
+	}
+	fixed := Default()
+	fixed.MaxRatio = fixed.Ratio
+	var good, plain, amp float64
+	for seed := range uint64(seeds) {
+		w, v := newWorld(Default(), seed, overload), newWorld(fixed, seed, overload)
+		w.run(300)
+		v.run(300)
+		s, a := w.between(60, 300)
+		p, _ := v.between(60, 300)
+		good, plain, amp = good+s/seeds, plain+p/seeds, amp+a/seeds
+	}
+	t.Logf("success %.3f at %.2f attempts; with a fixed ratio %.3f", good, amp, plain)
+	if good < plain-0.02 || amp > 1.25 {
+		t.Errorf("success %.3f at %.2f attempts; with a fixed ratio %.3f", good, amp, plain)
+	}
+}
+
+// From half failing to total outage: the grown ratio is back within seconds.
+func TestHalfFailingTurnsTotal(t *testing.T) {
+	for seed := range uint64(seeds) {
+		w := newWorld(Default(), seed, func(w *world, at float64, _ int) (Result, time.Duration) {
+			share := 0.5
+			if at >= 60 {
+				share = 1
+			}
+			return failing(share, 0)(w, at, 0)
+		})
+		w.run(120)
+		if r := w.workload.Ratio(start.Add(65 * time.Second)); r != 0.1 {
+			t.Errorf("seed %d: ratio %v", seed, r)
+		}
+		if _, a := w.between(63, 90); a > 1.15 {
+			t.Errorf("seed %d: %.3f attempts after three seconds", seed, a)
+		}
+		if _, a := w.between(90, 120); a > 1.01 {
+			t.Errorf("seed %d: %.3f attempts after thirty seconds", seed, a)
+		}
+	}
+}
