@@ -13,6 +13,7 @@ import (
 const (
 	CodeInvalidJSON  = "invalid_json"
 	CodeDuplicateKey = "duplicate_key"
+	CodeWrongName    = "wrong_name"
 	CodeWrongType    = "wrong_type"
 	CodeTooDeep      = "too_deep"
 	CodeMissingModel = "missing_model"
@@ -73,9 +74,9 @@ type options struct {
 // Peek validates a JSON body whole and reads the few fields the router acts
 // on. It accepts every object RFC 8259 allows, up to 32 levels deep, and
 // refuses in addition what could be read differently by two parsers: a second
-// "model", "stream" or "stream_options" at the top level, in whatever
-// spelling or letter case, and values of a wrong type for the first two. All
-// else, repeated names and large numbers further down included, is left for
+// "model", "stream" or "stream_options" at the top level, however escaped,
+// one in another letter case, and values of a wrong type for the first two.
+// All else, repeated names and large numbers further down included, is left for
 // the upstream to judge. The error is always a *BodyError.
 func Peek(body []byte) (Envelope, error) {
 	p := peeker{scanner: scanner{b: body, limit: maxDepth}}
@@ -100,10 +101,9 @@ var fieldNames = [...]string{fieldModel: "model", fieldStream: "stream", fieldOp
 
 type peeker struct {
 	scanner
-	env    Envelope
-	seen   [fieldTokens]bool
-	folded [fieldTokens]bool // seen in another letter case
-	param  string
+	env   Envelope
+	seen  [fieldTokens]bool
+	param string
 }
 
 func (p *peeker) top() bool {
@@ -166,9 +166,6 @@ func (p *peeker) member(key []byte, at int) bool {
 	if f != fieldTokens && !p.once(f, exact, at) {
 		return false
 	}
-	if !exact {
-		return p.value(1)
-	}
 	switch f {
 	case fieldModel:
 		return p.readModel()
@@ -180,19 +177,21 @@ func (p *peeker) member(key []byte, at int) bool {
 	return p.readTokens()
 }
 
-// once refuses a second member of the same name. Some upstreams ignore letter
-// case in names, so another case beside the exact name counts as a second.
+// once refuses a second member of the same name, and a name in another letter
+// case: some upstreams ignore case and would read it.
 func (p *peeker) once(f field, exact bool, at int) bool {
-	if p.seen[f] || exact && p.folded[f] {
-		p.code, p.at, p.param = CodeDuplicateKey, at, fieldNames[f]
-		p.why = "\"" + p.param + "\" is given twice; give it once"
+	name := fieldNames[f]
+	switch {
+	case !exact:
+		p.code, p.at, p.param = CodeWrongName, at, name
+		p.why = "\"" + name + "\" is written in other letters; write it in lower case"
+		return false
+	case p.seen[f]:
+		p.code, p.at, p.param = CodeDuplicateKey, at, name
+		p.why = "\"" + name + "\" is given twice; give it once"
 		return false
 	}
-	if exact {
-		p.seen[f] = true
-	} else {
-		p.folded[f] = true
-	}
+	p.seen[f] = true
 	return true
 }
 
@@ -245,9 +244,14 @@ func (p *peeker) readTokens() bool {
 	if !p.value(1) {
 		return false
 	}
-	if n, err := strconv.Atoi(string(p.b[from:min(p.i, from+20)])); err == nil {
-		p.env.MaxTokens = max(p.env.MaxTokens, n)
+	n := 0
+	for _, c := range p.b[from:p.i] {
+		if !isDigit(c) || n > maxCount {
+			return true
+		}
+		n = 10*n + int(c-'0')
 	}
+	p.env.MaxTokens = max(p.env.MaxTokens, n)
 	return true
 }
 
@@ -273,7 +277,7 @@ func (p *peeker) readOptions() bool {
 		if !ok {
 			return false
 		}
-		if !p.readOption(unquote(key, p.plain) == "include_usage") {
+		if !p.readOption(isUsage(key, p.plain)) {
 			p.within(key)
 			return false
 		}
@@ -282,6 +286,11 @@ func (p *peeker) readOptions() bool {
 			return ok
 		}
 	}
+}
+
+func isUsage(key []byte, plain bool) bool {
+	const name = "include_usage"
+	return string(key) == name || !plain && unquote(key, false) == name
 }
 
 // readOption takes one member of stream_options. Of several include_usage the

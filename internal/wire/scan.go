@@ -111,15 +111,32 @@ func (s *scanner) str() bool {
 		case c < 0x20:
 			return s.fail(i, "control character in a string; escape it (a line break is \\n)")
 		default:
-			for i < len(s.b) && s.b[i] >= utf8.RuneSelf {
-				r, n := utf8.DecodeRune(s.b[i:])
-				if r == utf8.RuneError && n <= 1 && !s.loose {
-					return s.fail(i, "a string is not valid UTF-8; encode the body as UTF-8")
-				}
-				i += n
+			var ok bool
+			if i, ok = wideEnd(s.b, i); !ok && !s.loose {
+				return s.fail(i, "a string is not valid UTF-8; encode the body as UTF-8")
+			} else if !ok {
+				i++
 			}
 		}
 	}
+}
+
+// wideEnd returns the end of the run of characters beyond ASCII at i, or the
+// place of the first bad one.
+func wideEnd(b []byte, i int) (end int, ok bool) {
+	for i < len(b) && b[i] >= utf8.RuneSelf {
+		// Most of the world's text: three bytes, no special ranges.
+		if i+2 < len(b) && b[i]-0xe1 < 0xed-0xe1 && b[i+1]&0xc0 == 0x80 && b[i+2]&0xc0 == 0x80 {
+			i += 3
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n <= 1 {
+			return i, false
+		}
+		i += n
+	}
+	return i, true
 }
 
 // escapeLen is the length of the escape at the start of b, 0 if it is none.
