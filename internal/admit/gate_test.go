@@ -173,3 +173,37 @@ func TestGateLosesNoSignal(t *testing.T) {
 		}
 	})
 }
+
+// A signal that reaches a request together with the end of its wait goes to
+// the next in line.
+func TestGateKeepsSignalOfTheLeaving(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			g := NewGate(Queue{Length: 2, Bytes: 1, Wait: time.Minute})
+			var free atomic.Int32
+			take := func() bool { return free.CompareAndSwap(1, 0) }
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var served atomic.Int32
+			var wg sync.WaitGroup
+			for _, c := range []context.Context{ctx, t.Context()} {
+				wg.Go(func() {
+					if g.WaitFor(c, nil, take) {
+						served.Add(1)
+					}
+				})
+				synctest.Wait()
+			}
+			free.Store(1)
+			cancel()
+			g.Notify()
+			synctest.Wait()
+			if served.Load() != 1 {
+				t.Fatal("a free slot, somebody waiting, nobody served")
+			}
+			free.Store(1)
+			g.Notify()
+			wg.Wait()
+		})
+	}
+}

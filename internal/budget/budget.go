@@ -138,7 +138,7 @@ func (b *Budget) configure(cfg Config) {
 	b.perSuccess = units(cfg.PerSuccess)
 	b.cap = units(cfg.Cap)
 	b.reserveMax = units(cfg.Reserve)
-	b.width = max(1, cfg.Window/numSlots)
+	b.width = max(time.Millisecond, cfg.Window/numSlots)
 }
 
 // units converts tokens. NaN and negative numbers count as 0.
@@ -267,7 +267,10 @@ func (b *Budget) roll(now time.Time) *slot {
 			b.tick++
 			b.expire(&b.slots[b.tick%numSlots])
 		}
-		b.move(to)
+		if b.tick < to { // nothing is left of the window
+			b.tick = to
+			b.back()
+		}
 	}
 	if to := int64(age / minuteSlot); to > b.longN {
 		for n := max(b.longN, to-minuteSlots) + 1; n <= to; n++ {
@@ -276,18 +279,6 @@ func (b *Budget) roll(now time.Time) *slot {
 		b.longN = to
 	}
 	return &b.slots[b.tick%numSlots]
-}
-
-// move jumps to a slot after all others have expired.
-func (b *Budget) move(to int64) {
-	if to == b.tick {
-		return
-	}
-	for i := range b.slots {
-		b.expire(&b.slots[i])
-	}
-	b.tick = to
-	b.back()
 }
 
 // expire empties a slot. What it had left goes to the reserve, as far as that

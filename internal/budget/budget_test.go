@@ -38,6 +38,19 @@ func TestReserveIsSpentOnce(t *testing.T) {
 	}
 }
 
+func TestReserveIsNotRefilledByTime(t *testing.T) {
+	cfg := Default()
+	cfg.PerSuccess = 1
+	b := New(cfg)
+	takes(b, start)
+	for range 100 {
+		b.Settle(start, success)
+	}
+	if n := takes(b, after(3600)); n != 0 {
+		t.Fatalf("%d tokens after an idle hour, want none", n)
+	}
+}
+
 func TestBothBucketsAreNeeded(t *testing.T) {
 	b := New(Config{})
 	takes(b, start)
@@ -191,11 +204,15 @@ func TestRatioComesBack(t *testing.T) {
 		{"a time-out", many(1, Result{Failure: true, TimedOut: true}), 0, true},
 		{"a cancel", many(1, Result{Canceled: true, TimedOut: true}), 1, false},
 		{"one slow failure", many(1, Result{Failure: true}), 1, false},
-		{"many slow failures", many(60, Result{Failure: true}), 1, true},
+		{"many slow failures", func(b *Budget, now time.Time) {
+			many(40, Result{Failure: true})(b, now)
+			many(40, success)(b, now)
+		}, 1, true},
 		{"extra attempts all failing", many(150, Result{Extra: true, Failure: true, Fast: true}), 1, true},
 		{"first attempts all failing", many(40, failed), 1, true},
 		{"caller's mistakes", many(100, Result{}), 1, false},
 		{"no more traffic", func(*Budget, time.Time) {}, 12, true},
+		{"an idle hour", func(b *Budget, _ time.Time) { half(b, 14, 1) }, 3600, true},
 	} {
 		b := New(Config{})
 		half(b, 0, 14)
@@ -363,9 +380,12 @@ func TestBounds(t *testing.T) {
 					Fast:  true, Failure: rapid.Bool().Draw(t, "failure"),
 					Capacity: rapid.IntRange(0, 20).Draw(t, "capacity") == 0,
 				}
-				b.Settle(now, r)
+				n := rapid.IntRange(1, 20).Draw(t, "n")
+				for range n {
+					b.Settle(now, r)
+				}
 				if r.OK {
-					successes++
+					successes += n
 				}
 			}
 			if most := ratio*float64(requests) + cfg.Reserve; float64(extras) > most+1e-3 {

@@ -155,6 +155,41 @@ func TestCoolDownTrialRefused(t *testing.T) {
 	}
 }
 
+// A trial that is served while another call has just been refused lets nobody
+// in, and the next call after the new block is a trial again.
+func TestCoolDownTrialOvertaken(t *testing.T) {
+	var c CoolDown
+	c.Refuse(start, Capacity, 5*time.Second, true, 0)
+	now := at(5 * time.Second)
+	trial := c.Admit(now)
+	c.Refuse(now, Tokens, 5*time.Second, true, 0)
+	c.Settle(now, trial, Served)
+	if c.Admit(now) != Blocked {
+		t.Fatal("a trial ended a block")
+	}
+	if !c.Admit(at(10 * time.Second)).Trial() {
+		t.Fatal("no trial after the second block")
+	}
+}
+
+// Calls made before a refusal and served after it do not shrink the back-off.
+func TestCoolDownOlderSuccessesSayNothing(t *testing.T) {
+	var c CoolDown
+	now := c.Refuse(start, Capacity, 0, false, 0.5)
+	now = c.Refuse(now, Capacity, 0, false, 0.5) // 2 s
+	c.OK(now.Add(-time.Second))
+	c.OK(now)
+	if got := c.Refuse(now, Capacity, 0, false, 0.5).Sub(now); got != 4*time.Second {
+		t.Fatalf("blocked for %v, want 4s", got)
+	}
+	var short CoolDown
+	now = short.Refuse(start, Capacity, 0, false, 0.5) // 1 s, no trial
+	short.OK(now.Add(-1))
+	if got := short.Refuse(now, Capacity, 0, false, 0.5).Sub(now); got != 2*time.Second {
+		t.Fatalf("blocked for %v, want 2s", got)
+	}
+}
+
 func TestCoolDownLostTrial(t *testing.T) {
 	var c CoolDown
 	c.Refuse(start, Capacity, 5*time.Second, true, 0)

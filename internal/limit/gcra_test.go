@@ -83,9 +83,17 @@ func TestGCRAGarbage(t *testing.T) {
 	})
 }
 
+func TestGCRARoundsUp(t *testing.T) {
+	g := NewGCRA(7, 1)
+	g.Take(start, 1)
+	if wait, _ := g.Take(start, 1); wait != time.Minute/7+1 {
+		t.Fatalf("wait %v; a seventh of a minute, rounded up", wait)
+	}
+}
+
 // I9: what was admitted, as settled, never exceeds rate x time + burst + one
-// request; and waiting as told always helps. It fails when Take charges from
-// g.tat instead of max(g.tat, t) is dropped, or when Settle ignores delta > 0.
+// request, and waiting as told always helps. It fails when Take does not add
+// the cost to g.tat, or compares with a larger burst.
 func TestGCRARateHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perMinute := rapid.Int64Range(1, 1_000_000).Draw(t, "perMinute")
