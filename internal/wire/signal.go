@@ -1,6 +1,9 @@
 package wire
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
 // Signal is what an event of a stream says, as a set of bits.
 type Signal uint16
@@ -32,6 +35,22 @@ const (
 	// structure cannot be followed.
 	Malformed
 )
+
+var signalNames = [...]string{"content", "error", "finish", "stop", "done", "usage", "usage_only", "malformed"}
+
+// String lists the signals, "none" when there is none.
+func (s Signal) String() string {
+	var names []string
+	for i, name := range signalNames {
+		if s&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	if names == nil {
+		return "none"
+	}
+	return strings.Join(names, "|")
+}
 
 var doneMark = []byte("[DONE]")
 
@@ -216,7 +235,7 @@ func (c *skim) responseEvent(name []byte) Signal {
 	}
 	switch string(kind) {
 	case "error", "response.failed":
-		sig |= Error
+		sig = sig&^Content | Error // an error's code is no text
 	case "response.completed":
 		sig |= Done | Finish | Stop
 	case "response.incomplete":
