@@ -17,7 +17,7 @@ func (a *App) state(now time.Time) admin.State {
 	l := a.current.Load()
 	s := admin.State{
 		At: now, Version: a.opt.Version, Config: l.source, ConfigID: l.id, Loaded: l.at, Draining: a.draining.Load(),
-		InFlight: a.gateway.InFlight(), Queued: int64(a.gateway.Gate.Waiting()), Reserved: a.gateway.Ledger.Reserved(), Limit: a.gateway.Ledger.Limit(),
+		InFlight: a.gateway.InFlight(), Queued: a.queued(), Reserved: a.gateway.Ledger.Reserved(), Limit: a.gateway.Ledger.Limit(),
 	}
 	if r := a.refused.Load(); r != nil {
 		s.Refused = *r
@@ -53,11 +53,11 @@ func (a *App) state(now time.Time) admin.State {
 func (a *App) reading(now time.Time) telemetry.Reading {
 	r := telemetry.Reading{
 		Reserved: a.gateway.Ledger.Reserved(), MemoryLimit: a.gateway.Ledger.Limit(),
-		InFlight: a.gateway.InFlight(), Queued: int64(a.gateway.Gate.Waiting()),
+		InFlight: a.gateway.InFlight(), Queued: a.queued(),
 	}
 	for _, t := range a.builder.list() {
 		s := t.State(now)
-		tr := telemetry.TargetReading{Name: s.Name, Phase: s.PhaseNumber, InFlight: s.InFlight, SuccessShare: s.Success, BudgetTokens: s.Budget.Tokens()}
+		tr := telemetry.TargetReading{Name: s.Name, Phase: s.PhaseNumber, InFlight: s.InFlight, SuccessShare: s.Success, BudgetTokens: s.Budget.Tokens}
 		if s.CoolUntil != nil {
 			tr.Cooling = s.CoolUntil.Sub(now).Seconds()
 		}
@@ -65,9 +65,14 @@ func (a *App) reading(now time.Time) telemetry.Reading {
 	}
 	for _, w := range a.builder.workloadsInForce() {
 		s := w.State(now)
-		r.Workloads = append(r.Workloads, telemetry.WorkloadReading{Name: s.Name, In: s.In, Out: s.Out, BudgetTokens: s.Budget.Tokens()})
+		r.Workloads = append(r.Workloads, telemetry.WorkloadReading{Name: s.Name, In: s.In, Out: s.Out, BudgetTokens: s.Budget.Tokens})
 	}
 	return r
+}
+
+func (a *App) queued() int64 {
+	n, _ := a.gateway.Gate.Waiting()
+	return int64(n)
 }
 
 func queueOf(c *config.Config) admit.Queue {

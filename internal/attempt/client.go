@@ -33,7 +33,15 @@ func (c *client) commit(e *exchange, length int64) {
 	if length >= 0 {
 		h.Set("Content-Length", strconv.FormatInt(length, 10))
 	}
+	if u := e.req.Upload; u != nil {
+		select {
+		case <-u.Over():
+		default: // answered before the body was taken: what is left of it is not read
+			h.Set("Connection", "close")
+		}
+	}
 	c.committed = true
+	e.watch.extend(e.req.Total)
 	e.done.Content = time.Since(e.req.Start)
 	c.w.WriteHeader(e.status)
 }

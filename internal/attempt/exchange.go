@@ -42,11 +42,7 @@ type exchange struct {
 // do makes the call and leaves the verdict.
 func (e *exchange) do(ctx context.Context) {
 	e.up = e.req.Upstreams[e.call.Target]
-	late := fault.ErrTotalTimeout
-	if e.req.Caller {
-		late = fault.ErrDeadline
-	}
-	e.watch = newWatch(e.cancel, e.req.Deadline, late)
+	e.watch = newWatch(e.cancel, e.req.Deadline, fault.ErrTotalTimeout)
 	e.watch.phase(e.start, e.call.Timeouts.Headers, fault.ErrHeadersTimeout)
 	var conn provider.ConnInfo
 	out, err := e.request(provider.WithTrace(ctx, &conn))
@@ -83,14 +79,17 @@ func (e *exchange) request(ctx context.Context) (*http.Request, error) {
 	if e.req.Envelope.Stream && (e.req.Usage || e.up.Usage) && !e.req.Envelope.IncludeUsage && e.req.Endpoint.HasStreamOptions() {
 		edit.IncludeUsage, e.asked = true, true
 	}
-	body := e.req.Envelope.Splice(e.req.Body, edit)
 	if model == "" {
 		model = e.req.Envelope.Model
 	}
-	return e.up.Provider.Request(ctx, provider.Call{
-		Method: e.req.Method, Path: e.req.Path, RawQuery: e.req.RawQuery, Model: model,
-		Header: e.req.Header, ContentLength: body.Len(), Body: body.Reader(),
-	})
+	call := provider.Call{Method: e.req.Method, Path: e.req.Path, RawQuery: e.req.RawQuery, Model: model, Header: e.req.Header}
+	if e.req.Upload != nil {
+		call.Body, call.ContentLength = e.req.Upload, e.req.UploadLength
+	} else if len(e.req.Body) > 0 {
+		body := e.req.Envelope.Splice(e.req.Body, edit)
+		call.Body, call.ContentLength = body.Reader(), body.Len()
+	}
+	return e.up.Provider.Request(ctx, call)
 }
 
 // fail turns an error of the transport or of a read into the verdict.

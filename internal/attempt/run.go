@@ -13,6 +13,7 @@ package attempt
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -57,11 +58,23 @@ type Request struct {
 	Tokens    int64 // estimate
 	Usage     bool  // the workload's token limit needs the real use
 	Start     time.Time
-	Deadline  time.Time
-	Caller    bool // the deadline is the caller's own
-	Repeat    bool // the caller numbered this as its own retry
-	Attempts  int  // allowed, at most Limit
-	Wait      func(context.Context, *admit.Lease) bool
+	Deadline  time.Time // for everything until content is sent
+	Total     time.Time // for the rest of a stream
+	Repeat    bool      // the caller numbered this as its own retry
+	Attempts  int       // allowed, at most Limit, those of Prior included
+	Prior     []Note    // attempts already made for the same request
+	Gate      *admit.Gate
+	// Upload streams a body that is too large to be held; nil otherwise. The
+	// answer does not begin before it is over.
+	Upload       Upload
+	UploadLength int64 // -1 when unknown
+}
+
+// Upload is a request body that is read once, while the call is made.
+type Upload interface {
+	io.Reader
+	// Over is closed once nothing reads the body any more.
+	Over() <-chan struct{}
 }
 
 // Note is one attempt as the error body lists it.
@@ -109,7 +122,8 @@ type run struct {
 // caller's.
 func (r *Runner) Run(ctx context.Context, req *Request, w http.ResponseWriter) Outcome {
 	x := &run{Runner: r, req: req, out: newClient(w, req, r.Writable)}
-	x.plan = plan{limit: min(req.Attempts, Limit), policy: len(req.Model.Policy) > 0, deadline: req.Deadline}
+	x.plan = plan{limit: min(req.Attempts, Limit), made: len(req.Prior), policy: len(req.Model.Policy) > 0, deadline: req.Deadline}
+	x.done.Notes, x.done.Attempts = req.Prior, len(req.Prior)
 	x.walk(ctx, req.Model)
 	x.done.Committed, x.done.BytesOut = x.out.committed, x.out.bytes
 	return x.done
@@ -119,17 +133,11 @@ func (r *Runner) Run(ctx context.Context, req *Request, w http.ResponseWriter) O
 // if that is what the refusal calls for.
 func (x *run) walk(ctx context.Context, m *route.Model) {
 	pass := &route.Pass{Random: x.Random}
-	waited := false
-	for {
+	for x.plan.made < x.plan.limit {
 		attempt, cancel := context.WithCancelCause(ctx)
-		pass.Query = x.query(cancel)
-		call, refusal := m.Pick(pass)
+		call, refusal := x.pick(ctx, cancel, m, pass)
 		if call == nil {
 			cancel(nil)
-			if refusal.Busy() && !waited && x.req.Wait != nil && x.req.Wait(ctx, x.req.Lease) {
-				waited = true
-				continue
-			}
 			x.refuse(ctx, refusal)
 			return
 		}
@@ -147,6 +155,21 @@ func (x *run) walk(ctx context.Context, m *route.Model) {
 			m, pass = m.Policy[0], &route.Pass{Random: x.Random}
 		}
 	}
+}
+
+// pick asks the model for the next call. Where a moment may bring one, a
+// freed slot or the proof that a target is healthy, it waits that moment.
+func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc, m *route.Model, pass *route.Pass) (call *route.Call, refusal route.Refusal) {
+	try := func() bool {
+		pass.Query = x.query(cancel)
+		call, refusal = m.Pick(pass)
+		return call != nil || !refusal.Brief()
+	}
+	if try() || x.req.Gate == nil {
+		return call, refusal
+	}
+	x.req.Gate.WaitFor(ctx, x.req.Lease, try)
+	return call, refusal
 }
 
 func (x *run) query(cancel context.CancelCauseFunc) route.Query {
@@ -173,6 +196,7 @@ func (unpaid) Wide(time.Time) bool { return false }
 func (x *run) refuse(ctx context.Context, r route.Refusal) {
 	x.done.Reopens = r.Reopens
 	if x.plan.made > 0 {
+		x.done.Refused = x.plan.made == len(x.req.Prior)
 		return
 	}
 	x.done.Refused = true

@@ -136,7 +136,7 @@ func (r *relay) event(ctx context.Context, ev wire.Event) bool {
 		return true // nothing follows the terminal marker
 	}
 	s := wire.Inspect(r.req.Endpoint, ev)
-	if s&wire.Usage != 0 {
+	if s&wire.HasUsage != 0 {
 		r.done.Usage = wire.UsageOf(r.req.Endpoint, ev.Data)
 	}
 	if s&wire.Error != 0 {

@@ -76,7 +76,7 @@ func (e *exchange) deliver(ctx context.Context, resp *http.Response, body []byte
 	now := time.Now()
 	switch wire.InspectBody(e.req.Endpoint, resp.Header.Get("Content-Type"), body) {
 	case wire.BodyGood:
-	case wire.BodyError:
+	case wire.BodyErrorInside:
 		e.body = append([]byte(nil), body[:min(len(body), maxErrorBody)]...)
 		e.verdict = e.up.Table.ClassifyEvent(e.up.Vendor, e.body, now)
 		return

@@ -51,6 +51,13 @@ func (w *watch) phase(now time.Time, d time.Duration, cause error) {
 	}
 }
 
+// extend moves the total: a caller's patience is for the start of an answer.
+func (w *watch) extend(total time.Time) {
+	w.mu.Lock()
+	w.total = total
+	w.mu.Unlock()
+}
+
 func (w *watch) fire() {
 	w.mu.Lock()
 	if w.stopped {

@@ -218,4 +218,3 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request, one string) {
 	w.Header().Set("Content-Type", "application/json")
 	x.write(http.StatusOK, wire.ModelList(names, one != ""))
 }
-

@@ -85,8 +85,7 @@ type inbound struct {
 	envelope wire.Envelope
 	model    *route.Model
 	deadline time.Time
-	caller   bool // deadline is the caller's own
-	repeats  int  // the caller's own retry count
+	repeats  int // the caller's own retry count
 	out      attempt.Outcome
 	sent     sent
 }
@@ -120,7 +119,7 @@ func (x *inbound) accept() {
 	x.repeats = inboundAttempt(x.r.Header)
 	x.deadline = x.start.Add(x.Total)
 	if d, ok := callerDeadline(x.r.Header); ok && d < x.Total {
-		x.deadline, x.caller = x.start.Add(d), true
+		x.deadline = x.start.Add(d)
 	}
 }
 
@@ -271,15 +270,12 @@ func (x *inbound) request(m *route.Model) *attempt.Request {
 		Header: x.r.Header, Body: x.body, Envelope: x.envelope, Lease: x.lease,
 		Model: m, Workload: x.workload, Upstreams: x.Upstreams,
 		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.Tokens[x.workload.Name()],
-		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Caller: x.caller,
-		Repeat: x.repeats > 0, Attempts: x.Attempts, Prior: x.out.Attempts, Notes: x.out.Notes,
+		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total),
+		Repeat: x.repeats > 0, Attempts: x.Attempts, Prior: x.out.Notes, Gate: x.Gate,
 	}
 	q.Class = classOf(x.envelope, len(x.body))
 	if x.upload != nil {
 		q.Upload, q.UploadLength, q.Attempts = x.upload, x.r.ContentLength, 1
-	}
-	if x.Gate != nil {
-		q.Wait = x.Gate.Wait
 	}
 	return q
 }

@@ -47,9 +47,10 @@ type Refusal struct {
 	Reopens                                             time.Time
 }
 
-// Busy reports that at least one target refused only because its concurrency
-// limit is reached, so that waiting a moment may help.
-func (r Refusal) Busy() bool { return r.Full > 0 }
+// Brief reports that waiting a moment may help: a concurrency limit is
+// reached, or an extra attempt finds no allowance while the target it wants
+// may be about to prove itself healthy.
+func (r Refusal) Brief() bool { return r.Full > 0 || r.Unpaid > 0 }
 
 // Capacity reports that what stands in the way is a limit or a cool-down and
 // not an outage.

@@ -54,6 +54,9 @@ func (c *Call) Settle(now time.Time, r Result) {
 	moved := t.after(now)
 	t.mu.Unlock()
 	t.tell(moved)
+	if t.freed != nil {
+		t.freed()
+	}
 }
 
 func (t *Target) settleTokens(now time.Time, c *Call, r Result) {
@@ -70,7 +73,7 @@ func (t *Target) settleTokens(now time.Time, c *Call, r Result) {
 // judge hands the verdict to each policy that keeps a view of the target.
 func (t *Target) judge(now time.Time, c *Call, r Result) {
 	v := r.Verdict
-	t.breaker.Settle(now, c.permit, breaker.Verdict{Outcome: outcomeOf(v), Connect: v.Reason == "connect", Rand: rand(now, c)})
+	t.breaker.Settle(now, c.permit, breaker.Verdict{Outcome: outcomeOf(v), Connect: v.Reason == "connect", Rand: spread(now, c.start)})
 	if r.Learn > 0 && v.Class == fault.OK {
 		t.latency.Observe(now, c.class, r.Learn)
 	} else if r.Timeout && v.Class == fault.Outage {
@@ -104,9 +107,9 @@ func (t *Target) coolDown(now time.Time, c *Call, v fault.Verdict) {
 	switch {
 	case !refused:
 	case wide:
-		t.account.cool.Refuse(now, kind, v.Wait, v.HasWait, rand(now, c))
+		t.account.cool.Refuse(now, kind, v.Wait, v.HasWait, spread(now, c.start))
 	default:
-		t.cool.Refuse(now, kind, v.Wait, v.HasWait, rand(now, c))
+		t.cool.Refuse(now, kind, v.Wait, v.HasWait, spread(now, c.start))
 	}
 }
 
@@ -150,11 +153,11 @@ func BudgetResult(c *Call, v fault.Verdict, age time.Duration, timeout bool) bud
 	}
 }
 
-// rand spreads cool-downs: a number in [0,1) from the call's own start, so
+// spread spreads cool-downs: a number in [0,1) from the call's own start, so
 // that policies stay free of a random source. Nanoseconds of distinct calls
 // are as good as random for jitter.
-func rand(now time.Time, c *Call) float64 {
-	x := uint64(now.UnixNano()) ^ uint64(c.start.UnixNano())<<17
+func spread(now, start time.Time) float64 {
+	x := uint64(now.UnixNano()) ^ uint64(start.UnixNano())<<17
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd // finaliser of MurmurHash3
 	x ^= x >> 33
@@ -192,7 +195,7 @@ func (t *Target) tell(moved []breaker.Transition) {
 // next call.
 func (t *Target) Poll(now time.Time) bool {
 	t.mu.Lock()
-	next := t.breaker.Poll(now)
+	next := t.breaker.Poll(now, spread(now, now))
 	moved := t.after(now)
 	t.mu.Unlock()
 	t.tell(moved)

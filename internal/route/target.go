@@ -45,6 +45,7 @@ type Account struct {
 type Target struct {
 	account *Account
 	moved   func(name string, ts []breaker.Transition) // called without the lock
+	freed   func()                                     // likewise, behind every settled call
 
 	mu      sync.Mutex
 	spec    Spec
@@ -60,9 +61,9 @@ type Target struct {
 }
 
 // NewTarget returns a target in good standing. moved hears every change of
-// the breaker's phase and may be nil.
-func NewTarget(spec Spec, account *Account, moved func(string, []breaker.Transition)) *Target {
-	t := &Target{account: account, moved: moved}
+// the breaker's phase, freed of every call that ended; both may be nil.
+func NewTarget(spec Spec, account *Account, moved func(string, []breaker.Transition), freed func()) *Target {
+	t := &Target{account: account, moved: moved, freed: freed}
 	t.breaker = breaker.New(spec.Breaker)
 	t.latency = learn.NewLatency()
 	t.budget = budget.New(spec.Budget)
@@ -282,6 +283,10 @@ func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Per
 		return WhyBreaker, t.breaker.Reopens(q.Now)
 	}
 	c.permit, c.Probe = permit, permit.Probe()
+	if c.Probe && c.Last { // one at a time: it may not outlive its lease
+		c.Timeouts.FirstContent = min(c.Timeouts.FirstContent, c.Timeouts.Slow)
+		c.Timeouts.Headers = min(c.Timeouts.Headers, c.Timeouts.Slow)
+	}
 	return Admitted, time.Time{}
 }
 
