@@ -215,6 +215,10 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request, one string) {
 		x.reject(http.StatusNotFound, fault.Client, "model_not_found", "The model "+quote(one)+" is not served here.", "model")
 		return
 	}
+	body := wire.ModelList(names)
+	if one != "" {
+		body = wire.ModelCard(one)
+	}
 	w.Header().Set("Content-Type", "application/json")
-	x.write(http.StatusOK, wire.ModelList(names, one != ""))
+	x.write(http.StatusOK, body)
 }

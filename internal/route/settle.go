@@ -34,7 +34,15 @@ func (c *Call) FirstContent(now time.Time) {
 	t.mu.Lock()
 	t.waiting.remove(c)
 	t.breaker.FirstContent(now, c.permit)
+	if !c.settled { // a trial has shown what it was to show: the stream may take minutes
+		t.cool.Settle(now, c.trial, limit.Served)
+		t.account.mu.Lock()
+		t.account.cool.Settle(now, c.account, limit.Served)
+		t.account.mu.Unlock()
+	}
+	moved := t.after(now)
 	t.mu.Unlock()
+	t.tell(moved)
 }
 
 // Settle ends the call and gives back everything it held. Later calls do

@@ -6,7 +6,6 @@ import (
 
 	"github.com/hourthree/hourthree/internal/breaker"
 	"github.com/hourthree/hourthree/internal/budget"
-	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/learn"
 	"github.com/hourthree/hourthree/internal/limit"
 )
@@ -255,8 +254,8 @@ func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit
 		return nil, why, until
 	}
 	c.Divert = q.Extra && healthy
-	if !q.Extra {
-		t.budget.Request(q.Now)
+	if !q.Extra || c.Divert {
+		t.budget.Request(q.Now) // what was not charged funds what will be
 	}
 	t.calls.Acquire()
 	t.waiting.push(c)
