@@ -218,7 +218,7 @@ func TestInspectIsNotFooledByText(t *testing.T) {
 func FuzzAnswer(f *testing.F) {
 	for _, rec := range recordings(f) {
 		for _, ev := range rec.Events {
-			data, _ := strings.CutPrefix(ev[1][strings.Index(ev[1], "data: ")+1:], "ata: ")
+			_, data, _ := strings.Cut(ev[1], "data: ")
 			f.Add([]byte(strings.TrimSpace(data)))
 		}
 	}

@@ -15,12 +15,17 @@ type skim struct {
 
 // space skips white space and returns the byte that follows, 0 at the end.
 func (c *skim) space() byte {
-	for c.i < len(c.b) {
-		ch := c.b[c.i]
-		if ch > ' ' {
+	if c.i < len(c.b) && c.b[c.i] > ' ' {
+		return c.b[c.i]
+	}
+	return c.blanks()
+}
+
+func (c *skim) blanks() byte {
+	for ; c.i < len(c.b); c.i++ {
+		if ch := c.b[c.i]; ch > ' ' {
 			return ch
 		}
-		c.i++
 	}
 	return 0
 }
@@ -87,9 +92,20 @@ func (c *skim) key() []byte {
 // escapes.
 func (c *skim) str() (plain bool) {
 	plain = true
-	b := c.b
-	for i := c.i + 1; ; {
-		i = stringEnd(b, i)
+	b, i := c.b, c.i+1
+	for {
+		for i+8 <= len(b) {
+			w := binary.LittleEndian.Uint64(b[i:])
+			q, s := w^quotes, w^slants
+			if m := ((q-ones)&^q | (s-ones)&^s) & highs; m != 0 {
+				i += bits.TrailingZeros64(m) >> 3
+				break
+			}
+			i += 8
+		}
+		for i < len(b) && b[i] != '"' && b[i] != '\\' {
+			i++
+		}
 		if i >= len(b) {
 			c.i, c.bad = len(b), true
 			return plain
@@ -101,23 +117,6 @@ func (c *skim) str() (plain bool) {
 		plain = false
 		i += 2
 	}
-}
-
-// stringEnd returns the index of the first quote or backslash at or after i,
-// or len(b).
-func stringEnd(b []byte, i int) int {
-	for i+8 <= len(b) {
-		w := binary.LittleEndian.Uint64(b[i:])
-		q, s := w^quotes, w^slants
-		if m := ((q-ones)&^q | (s-ones)&^s) & highs; m != 0 {
-			return i + bits.TrailingZeros64(m)>>3
-		}
-		i += 8
-	}
-	for i < len(b) && b[i] != '"' && b[i] != '\\' {
-		i++
-	}
-	return min(i, len(b))
 }
 
 // text returns the bytes between the quotes of the string at the current
@@ -143,11 +142,12 @@ func (c *skim) skip() {
 	case '{', '[':
 		c.nested()
 	default:
-		from := c.i
-		for c.i < len(c.b) && !ends(c.b[c.i]) {
-			c.i++
+		i := c.i
+		for i < len(c.b) && !ends(c.b[i]) {
+			i++
 		}
-		c.bad = c.bad || c.i == from
+		c.bad = c.bad || c.i == i
+		c.i = i
 	}
 }
 
