@@ -1,0 +1,268 @@
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var messages = regexp.MustCompile(`"(message|detail|msg|error)":\s*"([^"\\]|\\.)*"`)
+
+// proseRows are the cases whose class or scope stands in prose alone.
+var proseRows = map[string]bool{
+	"azure_apim-084": true, "azure_apim-085": true, "azure_openai-054": true, "azure_openai-055": true, "foundry_models-051": true,
+	"github_models-052": true, "xai-253": true, "moonshot-270": true, "sglang-301": true, "tgi-319": true, "proxy_envoy-331": true,
+}
+
+// TestProseDoesNotDecide: with every message replaced by noise, verdicts stay
+// what they were, except for the rows that say they read prose. Dropping the
+// "code" condition of any row and matching its message instead fails here.
+func TestProseDoesNotDecide(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	noise := func(s string) string {
+		return messages.ReplaceAllStringFunc(s, func(m string) string {
+			key, _, _ := strings.Cut(m, ":")
+			return key + ":" + strconv.Quote(fmt.Sprintf("xq%d zv", rnd.Uint64()))
+		})
+	}
+	for _, c := range load(t) {
+		if c.Status == 200 || proseRows[c.ID] {
+			continue
+		}
+		before, after := c.judge(t, same), c.judge(t, noise)
+		if before != after {
+			t.Errorf("%s: %+v became %+v", c.ID, before, after)
+		}
+	}
+}
+
+// TestOutward: whatever an upstream said, and whoever asks, a capacity
+// failure never leaves as a server fault, no refusal invites an immediate
+// return, and our own credential's failure never looks like the caller's.
+func TestOutward(t *testing.T) {
+	clients := DefaultClients()
+	agents := []string{
+		"OpenAI/JS 7.59.0", "AsyncOpenAI/Python 3.3.1", "OpenAI/Go 3.99.0", "Anthropic/JS 1.14.0", "langchainjs-openai/1.0.0 (node)",
+		"ai/7.0.173 ai-sdk/provider-utils", "ai-sdk-openai/4.0.118", "Groq/JS 1.6.0", "Together/JS 0.52.0", "cohere-ai/8.1.0", "google-genai-sdk/3.3.0",
+		"aws-sdk-go-v2/1.48.0", "azsdk-go-azopenai/v0.7.2 (go1.26)", "claude-cli/2.1.332 (external, sdk-cli)", "codex_exec/0.171.0", "curl/8", "",
+	}
+	for _, c := range load(t) {
+		v := c.judge(t, same)
+		for _, agent := range agents {
+			for _, rnd := range []float64{0, 0.5, 0.999} {
+				a := clients.Advise(Refusal{Class: v.Class, Wait: v.Wait, Status: c.Status}, agent, rnd)
+				switch {
+				case v.Class == Capacity && a.Status != 429:
+					t.Fatalf("%s to %q: capacity left as %d", c.ID, agent, a.Status)
+				case v.Class == Credential && a.Status == 401:
+					t.Fatalf("%s to %q: our credential left as 401", c.ID, agent)
+				case a.RetryAfter != 0 && a.RetryAfter < time.Second, a.RetryAfter%time.Second != 0, a.RetryAfter > 80*time.Second:
+					t.Fatalf("%s to %q: Retry-After %v", c.ID, agent, a.RetryAfter)
+				case a.Type == "" || a.Code == "" || a.Status < 400:
+					t.Fatalf("%s to %q: %+v", c.ID, agent, a)
+				}
+			}
+		}
+	}
+}
+
+// TestStopShapes: the shape each client obeys, as measured.
+func TestStopShapes(t *testing.T) {
+	clients := DefaultClients()
+	tests := []struct {
+		agent  string
+		class  Class
+		status int
+		least  time.Duration
+		most   time.Duration
+	}{
+		{"OpenAI/JS 7.59.0", Outage, 503, time.Second, time.Minute},
+		{"OpenAI/JS 7.59.0", Capacity, 429, time.Second, time.Minute},
+		{"langchainjs-openai/1.0.0", Outage, 429, 61 * time.Second, 75 * time.Second},
+		{"langchainjs-openai/1.0.0 OpenAI/JS 7", Deadline, 429, 61 * time.Second, 75 * time.Second},
+		{"azsdk-go-azopenai/v0.7.2", Outage, 429, 61 * time.Second, 75 * time.Second},
+		{"ai/7.0.173", Capacity, 429, time.Second, 59 * time.Second},
+		{"codex_exec/0.171.0", Outage, 429, 0, 0},
+		{"curl/8", Deadline, 504, 0, 0},
+		{"curl/8", Credential, 502, 0, 0},
+		{"curl/8", Account, 502, 0, 0},
+	}
+	for _, tt := range tests {
+		for _, rnd := range []float64{0, 0.5, 0.999} {
+			a := clients.Advise(Refusal{Class: tt.class, Wait: 45 * time.Second}, tt.agent, rnd)
+			if a.Status != tt.status || a.RetryAfter < tt.least || a.RetryAfter > tt.most {
+				t.Errorf("%s %v: %d, %v; want %d, %v to %v", tt.agent, tt.class, a.Status, a.RetryAfter, tt.status, tt.least, tt.most)
+			}
+		}
+	}
+}
+
+func TestParseWait(t *testing.T) {
+	at := now.Add(30 * time.Second)
+	tests := []struct {
+		name    string
+		headers map[string]string
+		body    string
+		want    time.Duration
+		ok      bool
+	}{
+		{"seconds", map[string]string{"Retry-After": "7"}, "", 7 * time.Second, true},
+		{"fraction", map[string]string{"Retry-After": "1.5"}, "", 1500 * time.Millisecond, true},
+		{"date", map[string]string{"Retry-After": at.Format(http.TimeFormat)}, "", 30 * time.Second, true},
+		{"date by the upstream's clock", map[string]string{"Retry-After": at.Format(http.TimeFormat), "Date": now.Add(20 * time.Second).Format(http.TimeFormat)}, "", 10 * time.Second, true},
+		{"past date", map[string]string{"Retry-After": now.Add(-time.Hour).Format(http.TimeFormat)}, "", 0, true},
+		{"none", nil, "", 0, false},
+		{"milliseconds first", map[string]string{"Retry-After-Ms": "250", "Retry-After": "1"}, "", 250 * time.Millisecond, true},
+		{"azure milliseconds", map[string]string{"X-Ms-Retry-After-Ms": "40"}, "", 40 * time.Millisecond, true},
+		{"aws", map[string]string{"X-Amz-Retry-After": "1500"}, "", 1500 * time.Millisecond, true},
+		{"azure tokens reset", map[string]string{"X-Ratelimit-Reset-Tokens": "55"}, "", 55 * time.Second, true},
+		{"go duration", map[string]string{"X-Ratelimit-Reset-Requests": "2m30.5s"}, "", 150500 * time.Millisecond, true},
+		{"exhausted dimension", map[string]string{"X-Ratelimit-Reset-Requests": "120ms", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Tokens": "6m0s", "X-Ratelimit-Remaining-Tokens": "29000"}, "", 120 * time.Millisecond, true},
+		{"epoch milliseconds", map[string]string{"X-Ratelimit-Reset": strconv.FormatInt(now.Add(9*time.Second).UnixMilli(), 10)}, "", 9 * time.Second, true},
+		{"anthropic", map[string]string{"Anthropic-Ratelimit-Tokens-Reset": now.Add(time.Minute).Format(time.RFC3339)}, "", time.Minute, true},
+		{"google", nil, `{"error":{"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"46s"}]}}`, 46 * time.Second, true},
+		{"resets_at", nil, `{"error":{"resets_at":"2026-11-30T00:10:00Z"}}`, 10 * time.Minute, true},
+		{"negative", map[string]string{"Retry-After": "-5"}, "", 0, false},
+		{"not a number", map[string]string{"Retry-After": "NaN"}, "", 0, false},
+		{"infinite", map[string]string{"Retry-After": "Inf"}, "", 0, false},
+		{"junk", map[string]string{"Retry-After": "0.5junk"}, "", 0, false},
+		{"huge", map[string]string{"Retry-After": "1e40"}, "", MaxWait, true},
+		{"a million digits", map[string]string{"Retry-After": strings.Repeat("9", 1000000)}, "", 0, false},
+		{"year 9999", map[string]string{"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}, "", MaxWait, true},
+		{"prose is not read", nil, `{"error":{"message":"retry after 43 seconds"}}`, 0, false},
+	}
+	for _, tt := range tests {
+		h := http.Header{}
+		for k, v := range tt.headers {
+			h.Set(k, v)
+		}
+		if got, ok := ParseWait(h, []byte(tt.body), now); got != tt.want || ok != tt.ok {
+			t.Errorf("%s: %v, %v; want %v, %v", tt.name, got, ok, tt.want, tt.ok)
+		}
+	}
+}
+
+// TestWaitInRange is I22: whatever an upstream sends, a wait lies in range.
+// It fails when clamp is taken out of until, or number lets NaN through.
+func TestWaitInRange(t *testing.T) {
+	names := []string{"Retry-After", "Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After", "X-Ratelimit-Reset", "X-Ratelimit-Reset-Tokens", "X-Ratelimit-Remaining-Tokens", "Anthropic-Ratelimit-Requests-Reset", "Date"}
+	value := rapid.OneOf(
+		rapid.String(), rapid.Map(rapid.Float64(), func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }),
+		rapid.Map(rapid.Int64(), func(i int64) string { return strconv.FormatInt(i, 10) }),
+		rapid.Map(rapid.Int64Range(-62135596800, 253402300799), func(s int64) string { return time.Unix(s, 0).UTC().Format(http.TimeFormat) }),
+		rapid.Map(rapid.Int64Range(-62135596800, 253402300799), func(s int64) string { return time.Unix(s, 0).UTC().Format(time.RFC3339) }),
+	)
+	rapid.Check(t, func(t *rapid.T) {
+		h := http.Header{}
+		for _, n := range names {
+			if rapid.Bool().Draw(t, "has") {
+				h.Set(n, value.Draw(t, n))
+			}
+		}
+		body, _ := json.Marshal(map[string]any{"error": map[string]any{"resets_at": value.Draw(t, "resets"), "message": rapid.String().Draw(t, "m")}})
+		if d, ok := ParseWait(h, body, now); d < 0 || d > MaxWait || !ok && d != 0 {
+			t.Fatalf("%v %v", d, ok)
+		}
+		a := DefaultClients().Advise(Refusal{Class: Capacity, Wait: time.Duration(rapid.Int64().Draw(t, "wait"))}, "x", rapid.Float64Range(0, 0.999).Draw(t, "rnd"))
+		if a.RetryAfter < time.Second || a.RetryAfter > time.Minute {
+			t.Fatalf("Retry-After %v", a.RetryAfter)
+		}
+	})
+}
+
+func FuzzParseWait(f *testing.F) {
+	for _, s := range []string{"7", "1.5", "Fri, 31 Dec 9999 23:59:59 GMT", "", "6m0s", "-1", "NaN", "0x10", "1e309", "0.5junk", "2026-11-30T00:00:00Z", "1790000000000"} {
+		f.Add(s, s, `{"error":{"metadata":{"resets_at":"`+s+`"}}}`)
+	}
+	f.Fuzz(func(t *testing.T, after, reset, body string) {
+		h := http.Header{"Retry-After": {after}, "X-Ratelimit-Reset-Tokens": {reset}}
+		d, ok := ParseWait(h, []byte(body), now)
+		if d < 0 || d > MaxWait || !ok && d != 0 || math.IsNaN(d.Seconds()) {
+			t.Fatalf("%v %v", d, ok)
+		}
+		table, _ := TableFor("openai-compatible")
+		if v := table.Classify(Answer{Status: 503, Header: h, Body: []byte(body), Now: now}); v.Class == OK {
+			t.Fatal("a 503 became a success")
+		}
+	})
+}
+
+// TestGarbageBodies: no body decides a panic or a success.
+func TestGarbageBodies(t *testing.T) {
+	for kind := range tables {
+		table, _ := TableFor(kind)
+		for _, body := range []string{"", "null", "[]", `"x"`, "0", "<html>", "{", `{"error":null}`, `{"error":[]}`, `{"error":{"code":[1]}}`, `[{"error":{"code":429}}]`, strings.Repeat("[", 100000), "\xff\xfe"} {
+			for status := 300; status < 600; status++ {
+				v := table.Classify(Answer{Status: status, Body: []byte(body), Now: now})
+				if v.Class == OK || v.Reason == "" {
+					t.Fatalf("%s %d %.20q: %+v", kind, status, body, v)
+				}
+				if status >= 500 && status != 501 && status != 505 && status != 529 && status != 503 && v.Class != Outage {
+					t.Fatalf("%s %d %.20q: %v, want outage", kind, status, body, v.Class)
+				}
+			}
+		}
+	}
+}
+
+func TestTransport(t *testing.T) {
+	dial := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	tests := []struct {
+		err    error
+		phase  Phase
+		class  Class
+		reason string
+		breaks bool
+	}{
+		{dial, PhaseHeaders, Outage, "connect", true},
+		{&net.DNSError{Err: "no such host", IsNotFound: true}, PhaseHeaders, Outage, "connect", true},
+		{errors.New("remote error: tls: handshake failure"), PhaseHeaders, Outage, "connect", true},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, PhaseHeaders, Outage, "reset", true},
+		{io.EOF, PhaseHeaders, Outage, "reset", true},
+		{io.ErrUnexpectedEOF, PhaseIdle, Outage, "truncated", true},
+		{errors.New("http2: server sent GOAWAY"), PhaseHeaders, Outage, "goaway", false},
+		{ErrHeadersTimeout, PhaseHeaders, Outage, "headers_timeout", true},
+		{ErrFirstContentTimeout, PhaseContent, Outage, "first_content_timeout", true},
+		{ErrIdleTimeout, PhaseIdle, Outage, "idle_timeout", true},
+		{ErrTotalTimeout, PhaseIdle, Deadline, "total_timeout", false},
+		{ErrClientGone, PhaseIdle, Canceled, "client_gone", false},
+		{context.Canceled, PhaseHeaders, Canceled, "client_gone", false},
+		{ErrOverload, PhaseHeaders, Overload, "overload", false},
+		{fmt.Errorf("read: %w", ErrTruncated), PhaseIdle, Outage, "truncated", true},
+	}
+	for _, tt := range tests {
+		if v := Transport(tt.err, tt.phase); v.Class != tt.class || v.Reason != tt.reason || v.Breaker != tt.breaks {
+			t.Errorf("%v: %+v", tt.err, v)
+		}
+	}
+}
+
+// TestVendors: meanings of the same code at different vendors.
+func TestVendors(t *testing.T) {
+	body := []byte(`{"error":{"code":"insufficient_quota","message":"m"}}`)
+	for kind, want := range map[[2]string]Class{
+		{"openai", ""}: Account, {"azure", ""}: Capacity, {"openai-compatible", "dashscope"}: Capacity, {"openai-compatible", ""}: Account,
+	} {
+		table, _ := TableFor(kind[0])
+		if v := table.Classify(Answer{Vendor: kind[1], Status: 429, Header: http.Header{"Retry-After": {"10"}}, Body: body, Now: now}); v.Class != want {
+			t.Errorf("%v: %v, want %v", kind, v.Class, want)
+		}
+	}
+	if VendorOfHost("API.GROQ.COM") != "groq" || VendorOfHost("localhost") != "" {
+		t.Error("hosts")
+	}
+}
