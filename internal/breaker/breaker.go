@@ -314,7 +314,7 @@ func (b *Breaker) Settle(now time.Time, p Permit, v Verdict) {
 		} else if v.Outcome == Failure {
 			b.proofs = 0
 		}
-	case b.phase == Closed || b.phase == Ramp:
+	case v.Outcome == Failure && b.phase <= Ramp:
 		b.judge(now, v.Rand)
 	}
 }
