@@ -58,6 +58,14 @@ type Options struct {
 	Reload <-chan struct{}
 	// Drain bounds the end of running streams; 0 takes the configuration's.
 	Drain time.Duration
+
+	net network // the system's where empty
+}
+
+// network is what the router listens and dials on; tests bring their own.
+type network struct {
+	listen func(network, addr string) (net.Listener, error)
+	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // App is a running router.
@@ -94,6 +102,9 @@ type loaded struct {
 func New(opt Options) (*App, error) {
 	a := &App{opt: opt, start: time.Now()}
 	a.log = slog.New(slog.NewJSONHandler(opt.Stderr, nil))
+	if a.opt.net.listen == nil {
+		a.opt.net.listen = net.Listen
+	}
 	l, err := a.load()
 	if err != nil {
 		return nil, err
@@ -108,6 +119,7 @@ func New(opt Options) (*App, error) {
 		Runner: &attempt.Runner{Listener: listener, Random: rand.Float64, Writable: l.config.HTTP.WriteTimeout.Duration()},
 	}
 	a.builder = newBuilder(a.moved(listener), a.gateway.Gate.Notify)
+	a.builder.dial = opt.net.dial
 	telemetry.Gauges(reg, a.reading)
 	if err := a.take(l); err != nil {
 		return nil, err
@@ -181,11 +193,11 @@ func (a *App) Reload() error {
 }
 
 func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
-	client, err := net.Listen("tcp", c.Listen)
+	client, err := a.opt.net.listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for clients on %s: %w; choose another address with --listen", c.Listen, err)
 	}
-	adm, err := net.Listen("tcp", c.Admin.Listen)
+	adm, err := a.opt.net.listen("tcp", c.Admin.Listen)
 	if err != nil {
 		client.Close()
 		return fmt.Errorf("listen for the operator on %s: %w; choose another address with --admin-listen", c.Admin.Listen, err)

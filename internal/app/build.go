@@ -1,8 +1,10 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sort"
 	"strings"
@@ -27,7 +29,8 @@ import (
 // by name. build runs one at a time; poll may run beside it.
 type builder struct {
 	moved func(string, []breaker.Transition)
-	freed func() // a target's slot came free
+	freed func()                                                            // a target's slot came free
+	dial  func(ctx context.Context, network, addr string) (net.Conn, error) // to upstreams, nil for the system's
 
 	mu        sync.Mutex
 	targets   map[string]*kept

@@ -46,7 +46,7 @@ func (d *draft) provider(name string, t config.Target) (*provider.Provider, erro
 		d.providers[key] = s
 		return s.provider, nil
 	}
-	var deps provider.Deps
+	deps := provider.Deps{Dial: d.dial}
 	if p.Type == provider.Simulated {
 		deps.RoundTripper = simulate.New(behaviourOf(cmp.Or(t.Simulated, p.Simulated, &config.Simulated{})), rand.Float64)
 	}
