@@ -552,15 +552,19 @@ func (b *Breaker) judgeWaiting(now time.Time, rnd float64) bool {
 	return b.gen != gen
 }
 
-// silent reports that calls wait, the oldest of them long enough, and nothing
-// has answered since it began, although at the rate before that much should
-// have.
+// silent reports that calls wait and nothing has been heard for longer than
+// the oldest of them should have taken, although at the rate before that much
+// should have come.
 func (b *Breaker) silent(now time.Time) bool {
-	if b.waiting.n < b.cfg.Waiting {
+	c := b.waiting.first()
+	if b.waiting.n < b.cfg.Waiting || c == nil {
 		return false
 	}
-	c := b.waiting.first()
-	if c == nil || now.Sub(c.start) < c.silence || b.content.After(c.start) {
+	quiet := c.start
+	if b.content.After(quiet) { // answers to others came while it already waited
+		quiet = b.content
+	}
+	if now.Sub(quiet) < c.silence {
 		return false
 	}
 	if b.content.IsZero() || now.Sub(b.content) > time.Minute {

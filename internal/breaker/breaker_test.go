@@ -104,7 +104,7 @@ func TestHang(t *testing.T) {
 		openBy   time.Duration
 		mostHung int
 	}{
-		{"10 a second, unlearned", 100 * time.Millisecond, ask(), 0, 4200 * time.Millisecond, 42},
+		{"10 a second, unlearned", 100 * time.Millisecond, ask(), 0, 5 * time.Second, 52},
 		{"50 a second, learned", 20 * time.Millisecond, Call{Slow: time.Second, Silence: 1500 * time.Millisecond, Lease: 2 * time.Second, Rand: 0.5}, 5 * time.Second, 1700 * time.Millisecond, 86},
 		{"1 a second, learned", time.Second, Call{Slow: time.Second, Silence: 1500 * time.Millisecond, Lease: 2 * time.Second, Rand: 0.5}, time.Minute, 40 * time.Second, 41},
 	}
@@ -116,6 +116,10 @@ func TestHang(t *testing.T) {
 			b.FirstContent(now, p)
 			b.Settle(now, p, Verdict{Outcome: Success})
 		}
+		// The first call of the hang begins while others are still answered.
+		b.Acquire(now, tt.c)
+		p, _ := b.Acquire(now, tt.c)
+		b.FirstContent(now.Add(50*time.Millisecond), p)
 		fault, hung := now, 0
 		next := now
 		for b.Phase(now) == Closed && now.Sub(fault) < 2*time.Minute {
