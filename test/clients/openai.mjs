@@ -21,7 +21,7 @@ function answer(r) {
 async function stream(job, signal, report, extra = {}) {
   const out = { text: '', chunks: 0, bare: 0, finish: '', usages: 0 };
   report(out);
-  const s = await client(job).chat.completions.create({ model: job.model, messages: user(job.prompt ?? prompt), stream: true, ...extra }, { signal });
+  const s = await client(job).chat.completions.create({ model: job.model, max_tokens: job.maxTokens, messages: user(job.prompt ?? prompt), stream: true, ...extra }, { signal });
   let args = '';
   for await (const chunk of s) {
     out.chunks++;

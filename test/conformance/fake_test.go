@@ -30,6 +30,7 @@ const upstreamKey = "sk-upstream-5f0c"
 //	500, 503, 429    that status
 //	wait5  429 with Retry-After: 5
 //	hang   nothing, ever
+//	reset  the connection is closed without an answer
 //	short  an answer that breaks off before its Content-Length
 //	cut    a stream that breaks off; fin: one that ends early, cleanly
 //	drip   a stream of a word every 20 ms for 3 s; rain: for ever
@@ -142,6 +143,9 @@ func (f *fake) play(w http.ResponseWriter, r *http.Request, c *call) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", "4096")
 		_, _ = io.WriteString(w, `{"id":"chatcmpl-1","object":"chat.completion","choices":[{"index":0,"mess`)
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	case "reset":
 		panic(http.ErrAbortHandler)
 	case "cut", "fin":
 		s := startStream(w, c.model)
