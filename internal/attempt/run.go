@@ -30,6 +30,12 @@ import (
 // Limit is the number of upstream calls made for one request at most.
 const Limit = 3
 
+// proofWait is how long an extra attempt may wait for its target to prove
+// itself healthy. When a target opens, all that waited for it turns to the
+// next at once; the few that the allowance pays for are the proof that lets
+// the others through.
+const proofWait = time.Second
+
 // Upstream is how to speak to one target's provider and how to read it.
 type Upstream struct {
 	Provider *provider.Provider
@@ -168,8 +174,15 @@ func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc, m *route
 	if try() || x.req.Gate == nil {
 		return call, refusal
 	}
-	x.req.Gate.WaitFor(ctx, x.req.Lease, try)
-	return call, refusal
+	for end := time.Now().Add(proofWait); ; {
+		round := time.Now()
+		x.req.Gate.WaitFor(ctx, x.req.Lease, try)
+		now := time.Now()
+		waited := now.Sub(round) > time.Millisecond // else there is no room to wait in
+		if call != nil || refusal.Unproven == 0 || !waited || ctx.Err() != nil || !now.Before(end) {
+			return call, refusal
+		}
+	}
 }
 
 func (x *run) query(cancel context.CancelCauseFunc) route.Query {

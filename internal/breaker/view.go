@@ -45,6 +45,15 @@ func (b *Breaker) SuccessShare(now time.Time) float64 {
 // last 30 s; 0 when there are none.
 func (b *Breaker) RecentShare(now time.Time) float64 { return b.window.recentShare(now) }
 
+// Unblemished reports a closed target without a failure in 60 s and without a
+// capacity refusal for 10 s: not proven healthy, but nothing speaks against it.
+func (b *Breaker) Unblemished(now time.Time) bool {
+	if b.phase != Closed || !b.capacity.IsZero() && now.Sub(b.capacity) < 10*time.Second {
+		return false
+	}
+	return b.window.sum(now.Unix()-healthyIn, now.Unix()).failed == 0
+}
+
 // Healthy reports a target that is proven healthy: closed at full share, at
 // least ten verdicts in 60 s of which nine in ten succeeded, and no capacity
 // refusal for 10 s. An extra attempt at such a target is a divert.

@@ -63,7 +63,7 @@ const (
 // Factors and floors from the 99th percentile, and limits, by Mode. The
 // breaker asks for far more than age before it opens (twenty verdicts, or
 // five overdue calls and dozens of missing answers), so age may be judged
-// early: floors of 1 s and 1.5 s, not the 3 s and 5 s of a rule that rests on
+// early: floors of 1 s and 1.25 s, not the 3 s and 5 s of a rule that rests on
 // age alone. With them a hung target at 50 requests a second holds 80 calls
 // when it is recognised, not 250. A time-out ends a call and rests on age
 // alone; hence its factor and its floor.
@@ -77,7 +77,7 @@ const (
 	slowFactor    = 2
 	silenceFactor = 3
 	slowFloor     = time.Second
-	silenceFloor  = 1500 * time.Millisecond
+	silenceFloor  = 1250 * time.Millisecond
 	censorFactor  = 2 // the true time of a call timed out at d is above d: count it as 2d
 )
 

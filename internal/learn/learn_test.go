@@ -72,7 +72,7 @@ func TestFloorsForFastTargets(t *testing.T) {
 		l.Observe(t0, c, 50*time.Millisecond)
 	}
 	got := l.Timeouts(c, Bounds{})
-	want := Timeouts{Headers: 2 * time.Second, FirstContent: 2 * time.Second, Slow: time.Second, Silence: 1500 * time.Millisecond, Learned: true}
+	want := Timeouts{Headers: 2 * time.Second, FirstContent: 2 * time.Second, Slow: time.Second, Silence: 1250 * time.Millisecond, Learned: true}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -43,14 +43,14 @@ type Pass struct {
 
 // Refusal says why no target would take the call.
 type Refusal struct {
-	Open, Cooling, Full, Limited, Late, Unpaid, Drained int // targets by reason
+	Open, Cooling, Full, Limited, Late, Unpaid, Unproven, Drained int // targets by reason
 	Reopens                                             time.Time
 }
 
 // Brief reports that waiting a moment may help: a concurrency limit is
 // reached, or an extra attempt finds no allowance while the target it wants
 // may be about to prove itself healthy.
-func (r Refusal) Brief() bool { return r.Full > 0 || r.Unpaid > 0 }
+func (r Refusal) Brief() bool { return r.Full > 0 || r.Unproven > 0 }
 
 // Capacity reports that what stands in the way is a limit or a cool-down and
 // not an outage.
@@ -70,6 +70,8 @@ func (r *Refusal) add(why Why, until time.Time) {
 		r.Late++
 	case WhyBudget:
 		r.Unpaid++
+	case WhyUnproven:
+		r.Unproven++
 	case WhyDrained:
 		r.Drained++
 	}

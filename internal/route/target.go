@@ -121,6 +121,7 @@ const (
 	WhyRate
 	WhyDeadline
 	WhyBudget
+	WhyUnproven // as WhyBudget, but calls are under way that may prove the target healthy
 	WhyDrained
 	WhyTried
 )
@@ -247,6 +248,9 @@ func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit
 	if why == Admitted && q.Extra && !healthy && !t.pay(q) {
 		t.release(q.Now, c)
 		why = WhyBudget
+		if t.calls.InFlight() > 0 && t.breaker.Unblemished(q.Now) {
+			why = WhyUnproven
+		}
 	}
 	if why != Admitted {
 		give(t.rpm, q.Now, 1)
