@@ -142,6 +142,7 @@ func TestInspectResponses(t *testing.T) {
 	}{
 		{`{"type":"response.created","response":{"id":"r","status":"in_progress","output":[],"error":null,"usage":null}}`, 0},
 		{`{"type":"response.in_progress","response":{"status":"in_progress","instructions":"x"}}`, 0},
+		{`{"type":"response.in_progress","response":{"output":[{"content":[{"text":"of an earlier turn"}]}]}}`, 0},
 		{`{"type":"response.queued","response":{"status":"queued"}}`, 0},
 		{`{"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message","status":"in_progress","role":"assistant","content":[]}}`, 0},
 		{`{"type":"response.output_item.added","item":{"id":"fc_1","type":"function_call","call_id":"c","name":"f","arguments":"","status":"in_progress"}}`, 0},
