@@ -222,8 +222,8 @@ func TestA14EmptyAnswers(t *testing.T) {
 				}
 				r.good(a, "from two")
 				r.counts(map[*fake]int{u1: 1, u2: 1})
-				if got := r.state("u1").Success; got == 1 {
-					t.Error("an empty answer counted as a success")
+				if got := r.state("u1").Breaker; got.Failed != 1 || got.OK != 0 {
+					t.Errorf("an empty answer counted as %d successes, %d failures", got.OK, got.Failed)
 				}
 			})
 		})

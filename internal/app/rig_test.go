@@ -33,10 +33,13 @@ type setup struct {
 	defaults  string            // inside of defaults
 	http      string            // inside of http
 	more      string            // further top-level settings
-	unlimited bool              // no memory check: the test leaves streams behind
+	whole     string            // the configuration itself, in place of all this
 }
 
 func (s setup) yaml() string {
+	if s.whole != "" {
+		return s.whole
+	}
 	var b strings.Builder
 	b.WriteString("listen: 127.0.0.1:8080\nadmin: {listen: 127.0.0.1:8081}\nmemory: {limit: 512MiB}\nproviders:\n")
 	kind := s.kind
