@@ -9,9 +9,11 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	openai "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
@@ -62,14 +64,16 @@ func TestEngine(t *testing.T) {
 	})
 	t.Run("killed in mid-stream", func(t *testing.T) {
 		var wg sync.WaitGroup
-		for _, c := range clients()[:1] {
-			wg.Go(func() {
-				got := c.run(t, job{Scenario: "stream", Origin: r.origin, Key: userKey, Model: "tiny", MaxTokens: 120})
-				if got.Error == nil || got.Text == "" {
-					t.Errorf("%s: half an answer passed for a whole one: %+v", c.name(), got)
-				}
-			})
-		}
+		js := clients()[0]
+		wg.Go(func() {
+			got := js.run(t, job{Scenario: "stream", Origin: r.origin, Key: userKey, Model: "tiny", MaxTokens: 120})
+			if got.Error == nil || got.Text == "" {
+				t.Errorf("%s: half an answer passed for a whole one: %+v", js.name(), got)
+			}
+		})
+		eventually(t, 5*time.Second, "the first stream runs", func() bool {
+			return slices.ContainsFunc(r.state(t).Targets, func(s targetState) bool { return s.Name == "one/tiny" && s.InFlight == 1 })
+		})
 		c := openai.NewClient(option.WithBaseURL(r.origin+"/v1"), option.WithAPIKey(userKey))
 		s := c.Chat.Completions.NewStreaming(context.Background(), openai.ChatCompletionNewParams{
 			Model: "tiny", MaxTokens: openai.Int(120), Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("hello")}})

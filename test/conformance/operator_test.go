@@ -1,0 +1,99 @@
+//go:build conformance
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// busyRouter is a router that has something to show: one target that works
+// and one that has been opened by failures.
+func busyRouter(t *testing.T) *router {
+	t.Helper()
+	f := startFake(t)
+	r := startRouter(t, conf{"providers": upstreams(f), "workloads": workloads("nightly-batch"),
+		"models": conf{"good": order("plain/ok.plain"), "broken": order("azure/500.azure")}})
+	for range 40 {
+		post(t, r.origin+"/v1/chat/completions", userKey, `{"model":"good","messages":[]}`).Body.Close()
+		post(t, r.origin+"/v1/chat/completions", userKey, `{"model":"broken","messages":[]}`).Body.Close()
+	}
+	if !slices.ContainsFunc(r.state(t).Targets, func(s targetState) bool { return s.Name == "azure/500.azure" && s.Breaker == "open" }) {
+		t.Fatalf("the failing target is not open: %+v", r.state(t).Targets)
+	}
+	return r
+}
+
+// run runs a program of the machine and returns what it prints.
+func run(t *testing.T, stdin []byte, name string, args ...string) (stdout string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s%s", name, err, out.String(), errs.String())
+	}
+	return out.String()
+}
+
+// TestMetrics: Prometheus' own checker accepts what /metrics says, and the
+// promised names are there.
+func TestMetrics(t *testing.T) {
+	r := busyRouter(t)
+	status, body, _ := get(t, r.admin+"/metrics")
+	if status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	if said := run(t, body, "promtool", "check", "metrics"); said != "" {
+		t.Errorf("promtool: %s", said)
+	}
+	for _, want := range []string{
+		`hourthree_requests_total{class="ok",model="good",workload="users"} 40`,
+		`hourthree_requests_total{class="outage",model="broken",workload="users"} 40`,
+		`hourthree_attempts_total{class="ok",target="plain/ok.plain"} 40`,
+		`hourthree_breaker_state{target="azure/500.azure"} 3`,
+		`hourthree_breaker_state{target="plain/ok.plain"} 0`,
+		`hourthree_amplification_ratio{side="in",workload="users"}`,
+		`hourthree_amplification_ratio{side="out",workload="users"}`,
+		`hourthree_first_content_seconds_bucket`, `hourthree_request_seconds_bucket`, `hourthree_retry_budget_tokens`,
+		`hourthree_memory_reserved_bytes`, `hourthree_memory_limit_bytes`, `hourthree_inflight`, `hourthree_queue_length`,
+	} {
+		if !strings.Contains(string(body), "\n"+want) {
+			t.Errorf("/metrics has no %s", want)
+		}
+	}
+}
+
+// TestStatePage opens the page in a real browser. The picture is kept with
+// `go test -artifacts`.
+func TestStatePage(t *testing.T) {
+	r := busyRouter(t)
+	picture := filepath.Join(t.ArtifactDir(), "state.png")
+	flags := []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+		"--disable-sync", "--no-first-run", "--user-data-dir=" + t.TempDir(), "--window-size=1400,900"}
+	dom := run(t, nil, "chromium", append(flags, "--dump-dom", r.admin+"/")...)
+	text := regexp.MustCompile(`<[^>]*>`).ReplaceAllString(dom, " ")
+	for _, want := range []string{"plain/ok.plain", "azure/500.azure", "closed", "open", "users", "nightly-batch", "broken"} {
+		if !slices.Contains(strings.Fields(text), want) {
+			t.Errorf("the page does not show %q", want)
+		}
+	}
+	if !strings.Contains(dom, `class="open"`) || !strings.Contains(dom, `class="closed"`) {
+		t.Error("states are not told apart on the page")
+	}
+	run(t, nil, "chromium", append(flags, "--screenshot="+picture, r.admin+"/")...)
+	if info, err := os.Stat(picture); err != nil || info.Size() < 10_000 {
+		t.Errorf("no picture of the page: %v", err)
+	}
+}
