@@ -1,23 +1,27 @@
 package fault
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
 
-// Bounds of the Retry-After that the router sends by itself.
+// Bounds of the Retry-After that the router sends by itself. Official clients
+// sleep through waits of up to 60 s and mistreat longer ones.
 const (
-	minAdvice    = time.Second
-	maxAdvice    = 60 * time.Second
-	adviceSpread = 0.2 // either way
+	minAdvice     = time.Second
+	maxAdvice     = 60 * time.Second
+	unknownAdvice = 5 * time.Second // when nothing tells how long it will take
+	adviceSpread  = 0.2             // either way
 )
 
 // Refusal is what is to be told to a caller.
 type Refusal struct {
 	Class  Class
+	Reason string        // of the verdict; tells a full server from a used-up rate
 	Wait   time.Duration // until coming back makes sense, 0 when unknown
 	Status int           // the upstream's own, for Client and ContentPolicy
 }
@@ -25,19 +29,18 @@ type Refusal struct {
 // Advice is how it is told: always with x-should-retry: false.
 type Advice struct {
 	Status     int
-	RetryAfter time.Duration // 0 sends none
+	RetryAfter time.Duration // whole seconds; 0 sends none
 	Type, Code string        // of the error body in the OpenAI dialect
 }
 
 // client is one row of the table of clients: how it must be told to stop.
 type client struct {
 	Name     string   `json:"name"`
-	Contains []string `json:"contains"` // in the User-Agent; at its beginning with Prefix
-	Prefix   bool     `json:"prefix"`
-	Obeys    bool     `json:"obeys"`     // x-should-retry: false is enough
-	Shape    string   `json:"shape"`     // "429": repeats on 5xx whatever else it is told
+	Contains []string `json:"contains"`  // in the User-Agent; at its beginning with Prefix
+	Prefix   bool     `json:"prefix"`    //
+	Only429  bool     `json:"only_429"`  // repeats a 5xx whatever else it is told
 	OmitWait bool     `json:"omit_wait"` // comes back because of a Retry-After
-	Floor    string   `json:"floor"`     // stops only above this wait
+	Floor    string   `json:"floor"`     // stops only at or above this wait
 	Ceiling  string   `json:"ceiling"`   // ignores waits above this
 
 	floor, ceiling time.Duration
@@ -59,26 +62,47 @@ func DefaultClients() *Clients {
 	return c
 }
 
-// ParseClients reads a table of clients in the form of the built-in one.
+// ParseClients reads a table of clients in the form of the built-in one. The
+// first row that fits a User-Agent decides. Its errors name the row.
 func ParseClients(data []byte) (*Clients, error) {
 	var c Clients
-	if err := json.Unmarshal(data, &c.rows); err != nil {
+	if err := strict(data, &c.rows); err != nil {
 		return nil, err
 	}
 	for i := range c.rows {
-		r := &c.rows[i]
-		for text, into := range map[*string]*time.Duration{&r.Floor: &r.floor, &r.Ceiling: &r.ceiling} {
-			if *text == "" {
-				continue
-			}
-			d, err := time.ParseDuration(*text)
-			if err != nil {
-				return nil, fmt.Errorf("client %s: %w", r.Name, err)
-			}
-			*into = d
+		if err := c.rows[i].prepare(); err != nil {
+			return nil, fmt.Errorf("client %d %q: %w", i, c.rows[i].Name, err)
 		}
 	}
 	return &c, nil
+}
+
+func (r *client) prepare() (err error) {
+	if len(r.Contains) == 0 || slices.Contains(r.Contains, "") {
+		return errors.New("contains must name a part of the User-Agent")
+	}
+	if r.floor, err = bound(r.Floor); err != nil {
+		return err
+	}
+	if r.ceiling, err = bound(r.Ceiling); err != nil {
+		return err
+	}
+	if r.ceiling > 0 && r.floor > r.ceiling {
+		return errors.New("floor is above ceiling")
+	}
+	return nil
+}
+
+// bound reads a bound of Retry-After: a whole second or more, or "".
+func bound(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err == nil && (d < time.Second || d > MaxWait) {
+		err = fmt.Errorf("%s is not between 1s and %v", s, MaxWait)
+	}
+	return d, err
 }
 
 // find is the row of a User-Agent. Wrappers come first in the table: they
@@ -109,6 +133,10 @@ var codes = [numClasses]struct {
 	Overload:      {http.StatusServiceUnavailable, "server_error", "router_overloaded"},
 }
 
+// full are the reasons of a capacity refusal for which a rate is not to blame:
+// a caller told of a rate limit would look for it in its own quota.
+var full = []string{"overloaded", "no_capacity", "starting"}
+
 // Advise says how a refusal is to leave. rnd in [0,1) spreads the wait, so
 // that callers refused together do not return together.
 func (c *Clients) Advise(r Refusal, userAgent string, rnd float64) Advice {
@@ -123,28 +151,48 @@ func (c *Clients) Advise(r Refusal, userAgent string, rnd float64) Advice {
 		}
 		return a
 	}
-	if row.Shape == "429" {
+	if r.Class == Capacity && slices.Contains(full, r.Reason) {
+		a.Code = "server_is_overloaded"
+	}
+	if row.Only429 {
 		a.Status = http.StatusTooManyRequests
 	}
-	if row.OmitWait {
-		return a
-	}
-	if a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable {
-		a.RetryAfter = row.wait(r.Wait, rnd)
+	if !row.OmitWait && (a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable) {
+		a.RetryAfter = row.wait(wish(r), rnd)
 	}
 	return a
 }
 
-// wait is the Retry-After for this client.
-func (r client) wait(d time.Duration, rnd float64) time.Duration {
-	d = min(max(d, minAdvice), maxAdvice)
-	d = time.Duration(float64(d) * (1 - adviceSpread + 2*adviceSpread*rnd))
-	d = min(max(d, minAdvice), maxAdvice)
-	if r.floor > 0 {
-		d = max(d, r.floor+time.Duration(rnd*adviceSpread*float64(r.floor)))
+// wish is when the caller would best come back. A human must act first on our
+// own credential or account.
+func wish(r Refusal) time.Duration {
+	switch {
+	case r.Class == Credential || r.Class == Account:
+		return maxAdvice
+	case r.Wait <= 0:
+		return unknownAdvice
 	}
-	if r.ceiling > 0 {
-		d = min(d, r.ceiling)
-	}
-	return d.Round(time.Second)
+	return r.Wait
 }
+
+// wait is the Retry-After for this client, spread around d. Where that passes
+// a bound the whole spread moves inside it: nobody is to share one integer
+// with everybody.
+func (r client) wait(d time.Duration, rnd float64) time.Duration {
+	least, most := max(minAdvice, r.floor), maxAdvice
+	if r.ceiling > 0 {
+		most = min(most, r.ceiling)
+	}
+	most = max(most, scale(r.floor, 1+adviceSpread))
+	d = min(max(d, 0), MaxWait)
+	low, high := scale(d, 1-adviceSpread), scale(d, 1+adviceSpread)
+	if high > most {
+		low, high = scale(most, (1-adviceSpread)/(1+adviceSpread)), most
+	}
+	if low < least {
+		low, high = least, min(max(high, scale(least, 1+adviceSpread)), most)
+	}
+	return (low + scale(high-low, rnd)).Round(time.Second)
+}
+
+func scale(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }

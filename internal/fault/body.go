@@ -12,36 +12,44 @@ const maxParse = 64 << 10
 // errorBody is what the many shapes of error bodies have in common.
 type errorBody struct {
 	code, kind, param, inner, message string
-	details                           []string
-	flat                              bool
-	resetsAt                          any
+	details                           []string // keys and short values of the metadata
+	said                              bool     // the body is a JSON object
+	flat                              bool     // an API gateway's statusCode and message
+	resetsAt                          string
 	retryDelay                        string
 }
 
 // parseError reads an error body of any of the known shapes. What cannot be
-// read leaves everything empty.
-func parseError(body []byte) (e errorBody) {
-	if len(body) > maxParse {
-		body = body[:maxParse]
+// read leaves everything empty but the message.
+func parseError(body []byte) errorBody {
+	body = body[:min(len(body), maxParse)]
+	e := parseShape(body)
+	// Some proxies put the upstream's whole error body into their own text.
+	if e.code == "" && e.kind == "" && strings.HasPrefix(strings.TrimSpace(e.message), "{") {
+		if inner := parseShape([]byte(e.message)); inner.said {
+			return inner
+		}
 	}
+	return e
+}
+
+func parseShape(body []byte) (e errorBody) {
 	var top any
 	if json.Unmarshal(body, &top) != nil {
 		e.message = string(body)
 		return e
 	}
 	if list, ok := top.([]any); ok && len(list) > 0 {
-		top = list[0] // Google's streams without SSE wrap the error in an array
+		top = list[0] // streams without SSE wrap the error in an array
 	}
 	m, ok := top.(map[string]any)
 	if !ok {
 		return e
 	}
-	if r, ok := m["response"].(map[string]any); ok { // response.failed
-		if inner, ok := r["error"].(map[string]any); ok {
-			m = map[string]any{"error": inner}
-		}
-	}
-	if inner := choiceError(m); inner != nil {
+	e.said = true
+	if r, ok := m["response"].(map[string]any); ok && r["error"] != nil { // response.failed
+		m = r
+	} else if inner := choiceError(m); inner != nil {
 		m = map[string]any{"error": inner}
 	}
 	switch x := m["error"].(type) {
@@ -71,35 +79,46 @@ func choiceError(m map[string]any) map[string]any {
 }
 
 func (e *errorBody) fill(m map[string]any) {
-	e.code, e.kind, e.param = text(m["code"]), text(m["type"]), text(m["param"])
-	if e.message = text(m["message"]); e.message == "" {
-		e.message = text(m["detail"])
+	e.code, e.param = text(m["code"]), text(m["param"])
+	e.kind = first(m, "type", "error_type")
+	e.message = first(m, "message", "detail")
+	for _, name := range []string{"innererror", "inner_error"} { // SDK layers rename it
+		if inner, ok := m[name].(map[string]any); ok {
+			e.inner = text(inner["code"])
+		}
 	}
-	if inner, ok := m["innererror"].(map[string]any); ok {
-		e.inner = text(inner["code"])
-	}
-	e.resetsAt = m["resets_at"]
+	e.resetsAt = text(m["resets_at"])
 	if meta, ok := m["metadata"].(map[string]any); ok {
-		for k, v := range meta {
-			e.details = append(e.details, k)
-			if s, ok := v.(string); ok && len(s) < 64 {
-				e.details = append(e.details, s)
-			}
-		}
-		if _, ok := meta["flagged_input"]; ok {
-			e.details = append(e.details, "flagged")
-		}
-		if e.resetsAt == nil {
-			e.resetsAt = meta["resets_at"]
+		e.metadata(meta)
+	}
+	details, _ := m["details"].([]any)
+	for _, d := range details {
+		if d, ok := d.(map[string]any); ok && strings.HasSuffix(text(d["@type"]), "RetryInfo") {
+			e.retryDelay = text(d["retryDelay"])
 		}
 	}
-	if details, ok := m["details"].([]any); ok {
-		for _, d := range details {
-			if d, ok := d.(map[string]any); ok && strings.HasSuffix(text(d["@type"]), "RetryInfo") {
-				e.retryDelay = text(d["retryDelay"])
-			}
+}
+
+func (e *errorBody) metadata(meta map[string]any) {
+	for k, v := range meta {
+		e.details = append(e.details, k)
+		if s, ok := v.(string); ok && len(s) < 64 {
+			e.details = append(e.details, s)
 		}
 	}
+	if at := text(meta["resets_at"]); e.resetsAt == "" {
+		e.resetsAt = at
+	}
+}
+
+// first is the first of the named values that says something.
+func first(m map[string]any, names ...string) string {
+	for _, n := range names {
+		if s := text(m[n]); s != "" {
+			return s
+		}
+	}
+	return ""
 }
 
 // text is a JSON value as a word: vendors send codes as text or as numbers.

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"net/http"
@@ -36,6 +37,7 @@ type rule struct {
 	Header  map[string]string `json:"header"`
 	Flat    bool              `json:"flat"`    // {"statusCode":…,"message":…}, an API gateway's own
 	Empty   bool              `json:"empty"`   // no body
+	Said    bool              `json:"said"`    // the body is a JSON object: the server itself spoke, not an edge before it
 	NoWait  bool              `json:"no_wait"` // the upstream names no time
 	Prose   string            `json:"prose"`   // pattern in the message: only where no code tells
 	ClassIn string            `json:"class"`
@@ -77,11 +79,13 @@ func TableFor(providerType string) (*Table, bool) {
 // VendorOfHost names the kind of server behind a well-known host, or "".
 func VendorOfHost(host string) string { return hosts[strings.ToLower(host)] }
 
+// loadTables joins, for each type, the rows of proxies and of unmistakable
+// codes, the type's own rows, and the rows that judge by status alone.
 func loadTables() map[string]*Table {
-	common := loadRules("common")
+	first, last := loadRules("first"), loadRules("last")
 	out := map[string]*Table{}
 	for _, name := range []string{"openai", "azure", "openai-compatible"} {
-		out[name] = &Table{rules: append(loadRules(name), common...)}
+		out[name] = &Table{rules: slices.Concat(first, loadRules(name), last)}
 	}
 	return out
 }
@@ -120,11 +124,18 @@ func loadHosts() (h map[string]string) {
 func mustRead(name string, into any) {
 	data, err := ruleFiles.ReadFile(name)
 	if err == nil {
-		err = json.Unmarshal(data, into)
+		err = strict(data, into)
 	}
 	if err != nil {
 		panic("fault: " + name + ": " + err.Error())
 	}
+}
+
+// strict decodes JSON in which every key must be known.
+func strict(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
 }
 
 // Answer is an upstream's answer that is not a success.
@@ -148,13 +159,35 @@ func (t *Table) Classify(a Answer) Verdict {
 }
 
 // ClassifyEvent judges an error found inside a success: the payload of an
-// event, or a whole JSON body.
+// event, or a whole JSON body. A code that no row knows but that is an HTTP
+// status counts as that status, as gateways in front of others mean it.
+// Whatever says no more than that something failed is an outage.
 func (t *Table) ClassifyEvent(vendor string, data []byte, now time.Time) Verdict {
-	return t.judge(Answer{Vendor: vendor, Status: http.StatusOK, Body: data, Now: now}, parseError(data))
+	a, e := Answer{Vendor: vendor, Status: http.StatusOK, Body: data, Now: now}, parseError(data)
+	v := t.judge(a, e)
+	if v.Reason != errorInSuccess {
+		return v
+	}
+	status, err := strconv.Atoi(e.code)
+	if err != nil || status < 400 || status > 599 {
+		return v
+	}
+	a.Status = status
+	if as := t.judge(a, e); as.Class != Outage {
+		return as
+	}
+	return v
 }
 
+// errorInSuccess is the reason of the row that judges what no other row knows
+// of the errors inside a success.
+const errorInSuccess = "error_in_200"
+
 func (t *Table) judge(a Answer, e errorBody) Verdict {
-	wait, has := ParseWait(a.Header, a.Body, a.Now)
+	wait, has := statedWait(a.Header, e, a.Now)
+	if !has && limited(a.Status) {
+		wait, has = resetWait(a.Header, a.Now)
+	}
 	for i := range t.rules {
 		r := &t.rules[i]
 		if !r.matches(a, e, has) {
@@ -167,7 +200,7 @@ func (t *Table) judge(a Answer, e errorBody) Verdict {
 		if !has && r.wait > 0 {
 			wait, has = r.wait, true
 		}
-		if has && waits(v.Class, a.Status) {
+		if has && (v.Class == Capacity || v.Class == Outage) {
 			v.Wait, v.HasWait = wait, true
 		}
 		return v
@@ -175,9 +208,11 @@ func (t *Table) judge(a Answer, e errorBody) Verdict {
 	return Verdict{Class: Outage, Scope: ScopeTarget, Reason: "protocol", Breaker: true, Elsewhere: true}
 }
 
-// waits reports where a stated wait means something.
-func waits(c Class, status int) bool {
-	return c == Capacity || c == Outage && status == http.StatusServiceUnavailable
+// limited reports whether the x-ratelimit headers explain a status. They come
+// with every answer of some providers; beside a server fault their resets say
+// nothing about when it ends.
+func limited(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusPaymentRequired || status == http.StatusForbidden
 }
 
 func (r *rule) matches(a Answer, e errorBody, hasWait bool) bool {
@@ -186,7 +221,7 @@ func (r *rule) matches(a Answer, e errorBody, hasWait bool) bool {
 	case len(r.Vendor) > 0 && !slices.Contains(r.Vendor, a.Vendor),
 		!statusIn(r.Status, a.Status),
 		!in(r.Code, e.code), !in(r.Type, e.kind), !in(r.Param, e.param), !in(r.Inner, e.inner),
-		r.Flat && !e.flat, r.Empty && len(a.Body) > 0, r.NoWait && hasWait,
+		r.Flat && !e.flat, r.Said && !e.said, r.Empty && len(a.Body) > 0, r.NoWait && hasWait,
 		r.prose != nil && !r.prose.MatchString(e.message):
 		return false
 	}

@@ -42,7 +42,7 @@ var sentinels = []struct {
 	err error
 	v   Verdict
 }{
-	{ErrConnectTimeout, outage("connect", false)},
+	{ErrConnectTimeout, wide(outage("connect", false))},
 	{ErrHeadersTimeout, outage("headers_timeout", false)},
 	{ErrFirstContentTimeout, outage("first_content_timeout", false)},
 	{ErrIdleTimeout, outage("idle_timeout", false)},
@@ -59,16 +59,55 @@ func outage(reason string, again bool) Verdict {
 	return Verdict{Class: Outage, Scope: ScopeTarget, Reason: reason, Breaker: true, Again: again, Elsewhere: true}
 }
 
+// wide says that the network, and so the whole region, may be gone.
+func wide(v Verdict) Verdict {
+	v.Scope = ScopeRegion
+	return v
+}
+
 // Transport judges an error of the transport or of a read. A name that does
-// not resolve and a failed TLS handshake count as outages: both were seen to
-// be the outage itself, and the next target can answer. A stream refused by
-// the upstream's graceful goodbye is no evidence against it.
+// not resolve and a failed TLS handshake count as outages, though a mistake in
+// the configuration looks the same: in public incidents both were the outage
+// itself, and the next target can answer. Their reason is "connect", as for
+// every call that ends before anything of the request was sent. A stream
+// refused by the upstream's graceful goodbye is no evidence against it.
 func Transport(err error, phase Phase) Verdict {
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
 			return s.v
 		}
 	}
+	switch {
+	case err == nil:
+		return outage("protocol", false)
+	case errors.Is(err, context.Canceled):
+		return Transport(ErrClientGone, phase)
+	case errors.Is(err, context.DeadlineExceeded) && !isNet(err):
+		return Transport(ErrTotalTimeout, phase)
+	}
+	if v, ok := unconnected(err); ok {
+		return v
+	}
+	switch text := err.Error(); {
+	case strings.Contains(text, "GOAWAY"), strings.Contains(text, "REFUSED_STREAM"):
+		v := outage("goaway", true)
+		v.Breaker = false
+		return v
+	case strings.Contains(text, "malformed HTTP"), strings.Contains(text, "response headers exceeded"):
+		return outage("protocol", false)
+	case phase >= PhaseContent && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+		return outage("truncated", false)
+	case isTimeout(err):
+		return outage(lateReasons[min(phase, PhaseIdle)], false)
+	}
+	return outage("reset", phase < PhaseContent)
+}
+
+// lateReasons name a timeout of the transport itself by how far the call was.
+var lateReasons = [...]string{PhaseConnect: "connect", PhaseHeaders: "headers_timeout", PhaseContent: "first_content_timeout", PhaseIdle: "idle_timeout"}
+
+// unconnected judges the errors after which surely nothing was sent.
+func unconnected(err error) (Verdict, bool) {
 	var (
 		dns  *net.DNSError
 		op   *net.OpError
@@ -76,25 +115,31 @@ func Transport(err error, phase Phase) Verdict {
 		host x509.HostnameError
 		ca   x509.UnknownAuthorityError
 		cert *tls.CertificateVerificationError
-		late net.Error
 	)
 	switch {
-	case errors.Is(err, context.Canceled):
-		return Transport(ErrClientGone, phase)
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return outage("connect", false), true
 	case errors.As(err, &dns):
-		return outage("connect", true)
+		return wide(outage("connect", true)), true
+	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
+		return wide(outage("connect", false)), true
 	case errors.As(err, &op) && op.Op == "dial", errors.Is(err, syscall.ECONNREFUSED):
-		return outage("connect", true)
-	case errors.As(err, &rec), errors.As(err, &host), errors.As(err, &ca), errors.As(err, &cert), strings.Contains(err.Error(), "tls: "):
-		return outage("connect", false)
-	case strings.Contains(err.Error(), "GOAWAY"), strings.Contains(err.Error(), "REFUSED_STREAM"):
-		v := outage("goaway", true)
-		v.Breaker = false
-		return v
-	case phase >= PhaseContent && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
-		return outage("truncated", false)
-	case errors.As(err, &late) && late.Timeout():
-		return outage("connect", false)
+		return outage("connect", true), true
+	case errors.As(err, &rec), errors.As(err, &host), errors.As(err, &ca), errors.As(err, &cert),
+		strings.Contains(err.Error(), "tls: "), strings.Contains(err.Error(), "TLS handshake"), strings.Contains(err.Error(), "HTTP response to HTTPS client"):
+		return outage("connect", false), true
 	}
-	return outage("reset", phase < PhaseContent)
+	return Verdict{}, false
+}
+
+func isTimeout(err error) bool {
+	var late net.Error
+	return errors.As(err, &late) && late.Timeout()
+}
+
+// isNet reports whether an error comes from a socket: those wrap the same
+// sentinel when a connection's deadline passes.
+func isNet(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op)
 }
