@@ -75,17 +75,18 @@ func main() {
 	contend.ServeReverseProxy()
 	quick := flag.Bool("quick", false, "a third of the time for each phase")
 	only := flag.String("only", "", "run the scenarios whose name contains this")
+	who := flag.String("contenders", "none,nginx,hourthree", "which to run")
 	out := flag.String("json", "", "write the rows to this file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *quick, *only, *out); err != nil {
+	if err := run(ctx, *quick, *only, strings.Split(*who, ","), *out); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, quick bool, only, out string) error {
+func run(ctx context.Context, quick bool, only string, contenders []string, out string) error {
 	dir, err := os.MkdirTemp("", "faults")
 	if err != nil {
 		return err
@@ -105,7 +106,7 @@ func run(ctx context.Context, quick bool, only, out string) error {
 		if !strings.Contains(s.name, only) {
 			continue
 		}
-		for _, who := range []string{"none", "nginx", "hourthree"} {
+		for _, who := range contenders {
 			r, err := drill(ctx, s, who, bin, dir, healthy, ill, after)
 			if err != nil {
 				fmt.Printf("%-20s %-10s %v\n", s.name, who, err)
