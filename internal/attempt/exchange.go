@@ -73,14 +73,15 @@ func (e *exchange) do(ctx context.Context) {
 func (e *exchange) request(ctx context.Context) (*http.Request, error) {
 	model := e.call.Model
 	var edit wire.Edit
-	if e.req.Envelope.HasModel && model != "" && model != e.req.Envelope.Model {
-		edit.Model = model
+	if model == "" {
+		model = e.req.Envelope.Model
+	}
+	named := e.req.Envelope.HasModel && e.req.Envelope.Model == model
+	if !named && model != "" && (e.req.Envelope.HasModel || e.req.Endpoint != wire.Other) {
+		edit.Model = model // the path may have named it
 	}
 	if e.req.Envelope.Stream && (e.req.Usage || e.up.Usage) && !e.req.Envelope.IncludeUsage && e.req.Endpoint.HasStreamOptions() {
 		edit.IncludeUsage, e.asked = true, true
-	}
-	if model == "" {
-		model = e.req.Envelope.Model
 	}
 	call := provider.Call{Method: e.req.Method, Path: e.req.Path, RawQuery: e.req.RawQuery, Model: model, Header: e.req.Header}
 	if e.req.Upload != nil {

@@ -26,7 +26,10 @@ const (
 	afterDone = 50 * time.Millisecond
 )
 
-var doneFrame = []byte("data: [DONE]\n\n")
+var (
+	doneFrame = []byte("data: [DONE]\n\n")
+	blankLine = []byte("\n\n")
+)
 
 // relay is one answer stream on its way to the client: raw bytes in, the
 // same bytes out, with a scanner beside them that looks for content, errors,
@@ -219,6 +222,9 @@ func (r *relay) end(ctx context.Context, err error) {
 	if ev, ok := r.split.Flush(); ok && err == io.EOF {
 		if !r.event(ctx, ev) {
 			return
+		}
+		if ev.Unterminated && r.out.committed {
+			_ = r.out.send(blankLine) // so that what follows is a frame of its own
 		}
 	}
 	switch {

@@ -84,6 +84,8 @@ type Config struct {
 	Window       time.Duration // ratio window, whole seconds up to LongWindow
 	MinRequests  int           // verdicts needed in Window
 	FailureRatio float64       // share of failures that trips, in (0,1]
+	Last         int           // the same share of this many last verdicts trips too, at most 64
+	Run          int           // failures in a row that trip
 	LongWindow   time.Duration // second window for little traffic, at most 120 s
 	LongMin      int           // verdicts needed in LongWindow
 	SlowRatio    float64       // share of slow verdicts that trips
@@ -101,7 +103,7 @@ type Config struct {
 // Default returns the numbers of the design.
 func Default() Config {
 	return Config{
-		Window: 10 * time.Second, MinRequests: 20, FailureRatio: 0.5,
+		Window: 10 * time.Second, MinRequests: 20, FailureRatio: 0.5, Last: 50, Run: 10,
 		LongWindow: 120 * time.Second, LongMin: 10, SlowRatio: 0.8, Waiting: 5, Connects: 3,
 		CoolDown: 5 * time.Second, MaxCoolDown: 60 * time.Second, MaxFloor: 120 * time.Second,
 		Probes: 3, MaxLease: 30 * time.Second, Ramp: 60 * time.Second, Trickle: time.Second,
@@ -142,6 +144,8 @@ type Breaker struct {
 
 	window   window
 	rulesSec int64 // verdicts up to this second belong to an earlier phase
+	fresh    int   // verdicts since then
+	run      int   // failures in a row
 	connects int   // failed connects in a row
 	connect  time.Time
 	waiting  waiting
@@ -323,9 +327,12 @@ func (b *Breaker) Settle(now time.Time, p Permit, v Verdict) {
 func (b *Breaker) record(now time.Time, c *call, v Verdict) {
 	switch v.Outcome {
 	case Success:
-		b.connects = 0
+		b.connects, b.run = 0, 0
+		b.fresh++
 		b.window.success(now, c)
 	case Failure:
+		b.run++
+		b.fresh++
 		b.window.failure(now, c)
 		if !v.Connect {
 			break
@@ -371,7 +378,12 @@ func (b *Breaker) prove(now time.Time, c *call) {
 	c.gen = b.gen // the call that proved it may still say how it ended
 }
 
-// judge applies the rules after a verdict.
+// judge applies the rules after a verdict. The time windows are slow on a
+// target with much healthy traffic behind it: at a steady rate, failing
+// altogether shows as half of a 10 s window only after 5 s. So the last
+// verdicts count by themselves: ten failures in a row (one in a thousand
+// where half of all calls fail, one in ten million where a fifth does), or
+// half of the last fifty (one in five million at a fifth).
 func (b *Breaker) judge(now time.Time, rnd float64) {
 	sec := now.Unix()
 	short := b.window.sum(max(b.rulesSec, sec-int64(b.cfg.Window/time.Second)), sec)
@@ -383,6 +395,10 @@ func (b *Breaker) judge(now time.Time, rnd float64) {
 		b.open(now, "failure_ratio_long", rnd)
 	case short.verdicts() >= b.cfg.MinRequests && float64(short.slow) >= b.cfg.SlowRatio*float64(short.verdicts()):
 		b.open(now, "slow", rnd)
+	case b.run >= b.cfg.Run:
+		b.open(now, "failures_in_a_row", rnd)
+	case b.fresh >= b.cfg.Last && 1-b.window.lastShare(now, b.cfg.Last, b.cfg.Window) >= b.cfg.FailureRatio:
+		b.open(now, "failure_ratio_last", rnd)
 	case b.connects >= b.cfg.Connects:
 		b.open(now, "connect", rnd)
 	}
@@ -435,7 +451,7 @@ func (b *Breaker) move(now time.Time, to Phase, reason string) {
 		b.probe = nil
 		b.waiting.clear()
 		b.rulesSec = now.Unix()
-		b.connects = 0
+		b.connects, b.run, b.fresh = 0, 0, 0
 	}
 	if to == Open {
 		b.proofs = 0

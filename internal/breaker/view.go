@@ -35,10 +35,10 @@ func (b *Breaker) Snapshot(now time.Time) Snapshot {
 }
 
 // SuccessShare is the smoothed share of successes over the last 60 s,
-// (ok+1)/(n+2): a target without verdicts stands at one half.
+// (ok+1)/(n+1): a target without verdicts is taken for good until it fails.
 func (b *Breaker) SuccessShare(now time.Time) float64 {
 	w := b.window.sum(now.Unix()-healthyIn, now.Unix())
-	return float64(w.ok+1) / float64(w.verdicts()+2)
+	return float64(w.ok+1) / float64(w.verdicts()+1)
 }
 
 // RecentShare is the share of successes among the last 32 verdicts of the

@@ -4,7 +4,8 @@ import "time"
 
 const (
 	seconds = 128 // buckets kept, one a second: the long window and a little
-	recents = 32  // verdicts behind the last-resort rule
+	kept    = 64  // last verdicts kept one by one
+	recents = 32  // of these, those behind the last-resort rule
 	// recentFor is how long such a verdict speaks for the target.
 	recentFor = 30 * time.Second
 )
@@ -21,7 +22,7 @@ func (b bucket) verdicts() int { return b.ok + b.failed }
 // one by one.
 type window struct {
 	buckets [seconds]bucket
-	recent  [recents]struct {
+	recent  [kept]struct {
 		at time.Time
 		ok bool
 	}
@@ -51,7 +52,7 @@ func (w *window) sum(from, to int64) (s bucket) {
 
 func (w *window) remember(now time.Time, ok bool) {
 	w.recent[w.next].at, w.recent[w.next].ok = now, ok
-	w.next = (w.next + 1) % recents
+	w.next = (w.next + 1) % kept
 }
 
 func (w *window) success(now time.Time, c *call) {
@@ -88,13 +89,17 @@ func (w *window) amend(c *call) {
 	}
 }
 
-// recentShare is the share of successes among the last verdicts that are not
-// too old.
-func (w *window) recentShare(now time.Time) float64 {
+// recentShare is the share of successes among the verdicts behind the
+// last-resort rule.
+func (w *window) recentShare(now time.Time) float64 { return w.lastShare(now, recents, recentFor) }
+
+// lastShare is the share of successes among the last most verdicts that are
+// not older than old; 0 when there are none.
+func (w *window) lastShare(now time.Time, most int, old time.Duration) float64 {
 	var n, ok float64
-	for i := range w.recent {
-		r := &w.recent[i]
-		if !r.at.IsZero() && now.Sub(r.at) <= recentFor {
+	for i := range min(most, kept) {
+		r := &w.recent[(w.next-1-i+2*kept)%kept]
+		if !r.at.IsZero() && now.Sub(r.at) <= old {
 			n++
 			if r.ok {
 				ok++

@@ -118,7 +118,7 @@ func (x *inbound) explain(v fault.Verdict) string {
 // refuse answers a verdict in the shape that this client obeys.
 func (x *inbound) refuse(v fault.Verdict, message string) {
 	x.note(&v)
-	advice := x.Clients.Advise(fault.Refusal{Class: v.Class, Wait: v.Wait, Status: x.out.Status}, x.r.UserAgent(), x.Random())
+	advice := x.Clients.Advise(fault.Refusal{Class: v.Class, Reason: v.Reason, Wait: v.Wait, Status: x.out.Status}, x.r.UserAgent(), x.Random())
 	x.headers(v.Class)
 	h := x.w.Header()
 	if advice.RetryAfter > 0 {

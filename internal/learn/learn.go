@@ -223,6 +223,9 @@ func (l *Latency) fold(now time.Time, x float64) {
 	l.meanAt = now
 }
 
+// Known reports that at least one call has been timed.
+func (l *Latency) Known() bool { return !l.meanAt.IsZero() }
+
 // Mean is the expected time of a short streamed call, for comparing targets;
 // other classes count by their ratio to a typical call of theirs. A target
 // that is not used drifts back to the time of an unknown one (500 ms), or it

@@ -44,7 +44,7 @@ type Pass struct {
 // Refusal says why no target would take the call.
 type Refusal struct {
 	Open, Cooling, Full, Limited, Late, Unpaid, Unproven, Drained int // targets by reason
-	Reopens                                             time.Time
+	Reopens                                                       time.Time
 }
 
 // Brief reports that waiting a moment may help: a concurrency limit is
@@ -100,6 +100,7 @@ func (m *Model) Pick(p *Pass) (*Call, Refusal) {
 			fresh = append(fresh, e.score(p))
 		}
 	}
+	price(fresh)
 	arrange(fresh, p.Random)
 	if c := m.try(fresh, p, &refusal, (*Target).Try); c != nil {
 		return c, refusal
@@ -171,6 +172,8 @@ func (m *Model) try(list []scored, p *Pass, refusal *Refusal, ask asker) *Call {
 type scored struct {
 	Entry
 	cost   float64 // expected wait: latency x (outstanding + 1) / success squared
+	timed  bool    // the latency is measured, not assumed
+	wait   float64 // latency in seconds
 	share  float64 // weight x success squared
 	recent float64 // share of successes among the last verdicts
 	known  bool    // its failure domain has been tried in this pass
@@ -188,10 +191,29 @@ func (e Entry) score(p *Pass) scored {
 	latency := max(t.latency.Mean(p.Now), time.Millisecond)
 	return scored{
 		Entry:  e,
-		cost:   latency.Seconds() * float64(t.calls.InFlight()+1) / (s * s),
+		timed:  t.latency.Known(),
+		wait:   latency.Seconds(),
+		cost:   float64(t.calls.InFlight()+1) / (s * s),
 		share:  e.Weight * s * s,
 		recent: t.breaker.RecentShare(p.Now),
 		known:  slices.Contains(p.Avoid, t.spec.Domain),
+	}
+}
+
+// price multiplies the costs by latency. A target that has not been timed yet
+// counts as fast as the fastest, or it would never be tried.
+func price(list []scored) {
+	fastest := 0.0
+	for i := range list {
+		if list[i].timed && (fastest == 0 || list[i].wait < fastest) {
+			fastest = list[i].wait
+		}
+	}
+	for i := range list {
+		if !list[i].timed && fastest > 0 {
+			list[i].wait = fastest
+		}
+		list[i].cost *= list[i].wait
 	}
 }
 
@@ -218,6 +240,11 @@ func arrange(list []scored, random func() float64) {
 	}
 }
 
+// clearly is how much cheaper the second draw must be to go first: within it
+// two targets count as equal, or the one with a little more history would
+// take everything.
+const clearly = 0.8
+
 // balance orders one group. With two candidates a comparison would always
 // pick the same one, so the draw itself is weighted by cost; with more, two
 // are drawn by weight and the cheaper one leads (power of two choices).
@@ -234,7 +261,7 @@ func balance(g []scored, random func() float64) {
 	}
 	draw(g, random)
 	draw(g[1:], random)
-	if g[1].cost < g[0].cost {
+	if g[1].cost < clearly*g[0].cost {
 		g[0], g[1] = g[1], g[0]
 	}
 	rest := g[1:]
