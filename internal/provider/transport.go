@@ -77,7 +77,10 @@ func (d *dialer) secure(ctx context.Context, network, addr string) (net.Conn, er
 	conn := tls.Client(raw, config)
 	if err := conn.HandshakeContext(ctx); err != nil {
 		_ = raw.Close() // the handshake's error says it all
-		return nil, &net.OpError{Op: "dial", Net: network, Addr: raw.RemoteAddr(), Err: fmt.Errorf("tls handshake: %w", err)}
+		if ctx.Err() == nil {
+			err = fmt.Errorf("tls handshake: %w", err)
+		}
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: raw.RemoteAddr(), Err: err}
 	}
 	return conn, nil
 }
