@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 
@@ -46,41 +47,55 @@ func initCommand() *cobra.Command {
 
 func validateCommand() *cobra.Command {
 	var output string
+	var strict bool
 	c := &cobra.Command{
 		Use: "validate FILE", Short: "Check a configuration", Args: cobra.ExactArgs(1),
-		Long: "Check a configuration. Exit 0: good, perhaps with warnings; 2: it would be refused.",
+		Long: `Check a configuration: everything wrong with it at once, each with its place
+and the remedy. References to the environment and to files are followed, so
+run it where the router will run.
+
+Exit 0: it would be taken; 1: with --strict, there are warnings; 2: it would
+be refused.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, problems, err := config.Check(args[0], os.LookupEnv)
-			if err != nil {
+			if output != "text" && output != "json" {
+				return errors.New("--output must be text or json")
+			}
+			_, problems := config.Check(args[0], os.LookupEnv)
+			if err := printProblems(cmd.OutOrStdout(), output, problems); err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
-			switch output {
-			case "json":
-				if problems == nil {
-					problems = config.Problems{}
-				}
-				enc := json.NewEncoder(out)
-				enc.SetIndent("", "  ")
-				if err := enc.Encode(problems); err != nil {
-					return err
-				}
-			case "text":
-				fmt.Fprint(out, problems.Report())
-			default:
-				return fmt.Errorf("--output must be text or json")
-			}
-			if problems.Error() != "" {
-				return exit{exitUsage, errors.New("")}
-			}
-			if output == "text" {
-				fmt.Fprintf(out, "%s is good.\n", args[0])
+			switch {
+			case problems.Fatal():
+				return silent(exitUsage)
+			case strict && len(problems) > 0:
+				return silent(exitFindings)
+			case output == "text":
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is good.\n", args[0])
 			}
 			return nil
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	c.Flags().BoolVar(&strict, "strict", false, "exit 1 when there are warnings")
 	return c
+}
+
+func printProblems(out io.Writer, form string, problems config.Problems) error {
+	if form == "json" {
+		if problems == nil {
+			problems = config.Problems{} // [] and not null
+		}
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(problems)
+	}
+	report := problems.Report()
+	if report != "" && !problems.Fatal() {
+		report += "\n"
+	}
+	_, err := io.WriteString(out, report)
+	return err
 }
 
 func configCommand() *cobra.Command {

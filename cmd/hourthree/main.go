@@ -28,6 +28,9 @@ type exit struct {
 func (e exit) Error() string { return e.err.Error() }
 func (e exit) Unwrap() error { return e.err }
 
+// silent ends with a code after everything has been said.
+func silent(code int) error { return exit{code, errors.New("")} }
+
 func main() { os.Exit(run()) }
 
 func run() int {

@@ -3,250 +3,324 @@ package config
 import (
 	"fmt"
 	"maps"
-	"net"
-	"net/netip"
-	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v4"
 )
 
-// checker holds the settings against each other.
+// checker holds the settings against each other. What one value may be by
+// itself the decoder has checked.
 type checker struct {
 	*decoder
-	c *Config
+	c         *Config
+	providers []string // names, sorted
+	models    []string
 }
 
 func (k *checker) run() {
+	k.providers, k.models = slices.Sorted(maps.Keys(k.c.Providers)), slices.Sorted(maps.Keys(k.c.Models))
 	k.listeners()
-	for _, name := range slices.Sorted(maps.Keys(k.c.Providers)) {
+	for _, name := range k.providers {
 		k.provider(name, k.c.Providers[name])
 	}
-	limits := map[string]Limits{}
-	for _, name := range slices.Sorted(maps.Keys(k.c.Models)) {
-		k.model(name, k.c.Models[name], limits)
+	k.targets()
+	for _, name := range k.models {
+		k.model(name, k.c.Models[name])
 	}
-	k.cycles("degraded", func(m Model) []string {
-		if m.Degraded == nil || m.Degraded.Model == "" {
-			return nil
-		}
-		return []string{m.Degraded.Model}
-	})
-	k.cycles("content_policy_fallback", func(m Model) []string { return m.ContentPolicyFallback })
+	k.cycles()
 	k.workloads()
-	for _, prefix := range slices.Sorted(maps.Keys(k.c.Passthrough)) {
-		path := "passthrough." + prefix
-		if !strings.HasPrefix(prefix, "/v1/") && prefix != "/v1" {
-			k.error(path, "must begin with /v1/", "")
-		}
-		k.known(path, "provider", k.c.Passthrough[prefix], slices.Sorted(maps.Keys(k.c.Providers)))
-	}
+	k.passthrough()
 	k.timers()
-	if len(k.c.Models) == 0 && len(k.c.Passthrough) == 0 {
-		k.error("", "no models are configured", "hourthree init writes an example")
-	}
+	k.bounds()
 }
 
-func (k *checker) error(path, message, hint string) { k.note(k.at[path], path, message, hint) }
+func (k *checker) error(path, message, hint string) {
+	k.note(k.place(path), Problem{Path: path, Message: message, Hint: hint})
+}
+
 func (k *checker) warning(path, message, hint string) {
-	k.error(path, message, hint)
-	k.problems[len(k.problems)-1].Warning = true
+	k.note(k.place(path), Problem{Path: path, Message: message, Hint: hint, Warning: true})
 }
 
+// place is where a path is, or the nearest section around it that is in the
+// file.
+func (k *checker) place(path string) *yaml.Node {
+	for path != "" {
+		if n := k.at[path]; n != nil {
+			return n
+		}
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
+	}
+	return nil
+}
+
+// known checks a reference to a name. An empty one has been reported.
 func (k *checker) known(path, what, name string, names []string) bool {
-	if name == "" || slices.Contains(names, name) {
+	if name == "" {
+		return false
+	}
+	if _, ok := slices.BinarySearch(names, name); ok {
 		return true
 	}
-	hint := "configured: " + strings.Join(names, ", ")
-	if len(names) == 0 {
-		hint = "none is configured"
-	}
-	if near := nearest(name, names); near != "" {
+	hint := "configured: " + strings.Join(names[:min(8, len(names))], ", ")
+	switch near := nearest(name, names); {
+	case len(names) == 0:
+		hint = "there is no " + what
+	case near != "":
 		hint = "did you mean " + near + "?"
+	case len(names) > 8:
+		hint += " and others"
+	}
+	if raw, ok := k.referred[path]; ok {
+		name = raw // what a reference stands for may be a secret in the wrong place
 	}
 	k.error(path, fmt.Sprintf("%s %q is not configured", what, name), hint)
 	return false
 }
 
-func (k *checker) listeners() {
-	for _, l := range []struct{ path, addr string }{{"listen", k.c.Listen}, {"admin.listen", k.c.Admin.Listen}} {
-		if _, _, err := net.SplitHostPort(l.addr); err != nil {
-			k.error(l.path, "must be an address and a port such as 127.0.0.1:8080", "")
+// targets holds the uses of each target in different models against each
+// other: a target has one health and one set of limits.
+func (k *checker) targets() {
+	type use struct {
+		at     string
+		target Target
+	}
+	first := map[string]use{}
+	for _, name := range k.models {
+		inModel := map[string]bool{}
+		for i, t := range k.c.Models[name].Targets {
+			at := "models." + name + ".targets[" + strconv.Itoa(i) + "]"
+			if t.Provider == "" {
+				continue
+			}
+			id := t.Provider + "/" + upstreamModel(name, t)
+			if inModel[id] {
+				k.error(at, "is the same target as one above", "remove one of them; weight gives a target a larger share")
+				continue
+			}
+			inModel[id] = true
+			other, ok := first[id]
+			if !ok {
+				first[id] = use{at, t}
+				continue
+			}
+			for _, c := range conflicts(other.target, t) {
+				k.error(at+"."+c, "differs from "+other.at+"."+c+", which is the same target", "a target has one set: make them equal, or use another provider entry")
+			}
 		}
-	}
-	if len(k.c.Workloads) == 0 && !loopback(k.c.Listen) {
-		k.error("listen", "is not a loopback address, and no workload has a key", "configure workloads, or listen on 127.0.0.1")
-	}
-	if !loopback(k.c.Admin.Listen) {
-		k.error("admin.listen", "must be a loopback address: the operator's listener asks for no credential", "")
 	}
 }
 
-func loopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return true // reported already
+// upstreamModel is what a target of a public model asks its provider for.
+func upstreamModel(public string, t Target) string {
+	if t.Model == "" {
+		return public
 	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
+	return t.Model
 }
 
-func (k *checker) provider(name string, p Provider) {
-	path := "providers." + name
-	if u, err := url.Parse(p.BaseURL); p.BaseURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" || u.User != nil) {
-		k.error(path+".base_url", "must be an http or https address with a host, without user, query and fragment", "")
+func conflicts(a, b Target) []string {
+	var out []string
+	if a.Limits != b.Limits {
+		out = append(out, "limits")
 	}
-	switch p.Type {
-	case "openai":
-		if p.APIKey.value == "" {
-			k.error(path, "api_key is missing", "write it as ${NAME}")
-		}
-	case "azure":
-		if p.BaseURL == "" {
-			k.error(path, "base_url is missing", "the resource's address, such as https://name.openai.azure.com")
-		}
-		if p.APIKey.value == "" && p.Auth != "entra" {
-			k.error(path, "api_key is missing", "write it as ${NAME}, or set auth: entra")
-		}
-	case "openai-compatible":
-		if p.BaseURL == "" {
-			k.error(path, "base_url is missing", "the address up to and including the version, such as http://127.0.0.1:8000/v1")
-		}
+	if !equal(a.Timeouts, b.Timeouts) {
+		out = append(out, "timeouts")
 	}
-	if p.Auth == "entra" && p.Type != "azure" {
-		k.error(path+".auth", "entra is for azure only", "")
+	if !sameBehaviour(a.Simulated, b.Simulated) {
+		out = append(out, "simulated")
 	}
-	if p.Simulated != nil && p.Type != "simulated" {
-		k.error(path+".simulated", "is for type simulated only", "")
-	}
+	return out
 }
 
-func (k *checker) model(name string, m Model, limits map[string]Limits) {
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+func sameBehaviour(a, b *Simulated) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	same := equal(x.Failure.Share, y.Failure.Share)
+	x.Failure.Share, y.Failure.Share = nil, nil
+	return same && x == y
+}
+
+func (k *checker) model(name string, m Model) {
 	path := "models." + name
+	if strings.Contains(name, "*") && name != "*" {
+		k.error(path, "a * does not stand for a part of a name", `only the name "*" serves names that are not listed`)
+	}
 	if len(m.Targets) == 0 && k.at[path+".targets"] != nil {
 		k.error(path+".targets", "has no target", "")
 	}
-	seen, domains := map[string]bool{}, map[string]bool{}
+	domains := map[string]bool{}
 	for i, t := range m.Targets {
-		at := fmt.Sprintf("%s.targets[%d]", path, i)
-		if !k.known(at+".provider", "provider", t.Provider, slices.Sorted(maps.Keys(k.c.Providers))) {
+		at := path + ".targets[" + strconv.Itoa(i) + "]"
+		if !k.known(at+".provider", "provider", t.Provider, k.providers) {
 			continue
 		}
 		p := k.c.Providers[t.Provider]
 		domains[p.FailureDomain(t.Provider)] = true
 		if t.Simulated != nil && p.Type != "simulated" {
-			k.error(at+".simulated", "is for providers of type simulated only", "")
+			k.error(at+".simulated", "is for a provider of type simulated", "")
 		}
-		id := t.Provider + "/" + t.Model
-		if t.Model == "" {
-			id = t.Provider + "/" + name
-		}
-		if seen[id] {
-			k.error(at, "is the same target as another of this model", "remove one; use weight for a larger share")
-		}
-		seen[id] = true
-		if other, ok := limits[id]; ok && other != t.Limits {
-			k.error(at, "has other limits than the same target elsewhere", "a target has one set of limits: make them equal")
-		}
-		limits[id] = t.Limits
-	}
-	switch {
-	case len(m.Targets) > 1 && len(domains) == 1:
-		k.warning(path, "all targets are in one failure domain, so that they may fail together", "add one elsewhere")
-	case len(m.Targets) == 1 && name != "*":
-		k.warning(path, "has a single target, so that nothing is left when it fails", "add a second, or degraded")
+		k.within(at+".timeouts", t.Timeouts)
 	}
 	k.lastResort(path, m)
+	k.single(path, name, m, len(domains))
+}
+
+// single warns of a model that one failure can take away.
+func (k *checker) single(path, name string, m Model, domains int) {
+	switch {
+	case len(m.Targets) > 1 && domains == 1:
+		k.warning(path+".targets", "all targets are in one failure domain and may fail together", "add one elsewhere, or set domain where it is not so")
+	case len(m.Targets) == 1 && m.Degraded == nil && name != "*":
+		k.warning(path, "has one target and no last resort: when it fails, callers get an error", "add a target or degraded")
+	case len(m.Targets) == 1 && name != "*":
+		k.warning(path+".targets", "has one target: when it fails, only the last resort is left", "add a target")
+	case len(m.Targets) > 1 && m.Degraded == nil && name != "*":
+		k.warning(path, "has no last resort: when all targets fail, callers get an error", "add degraded, unless an error is what they want")
+	}
 }
 
 func (k *checker) lastResort(path string, m Model) {
-	names := slices.Sorted(maps.Keys(k.c.Models))
 	if g := m.Degraded; g != nil {
 		if (g.Message == "") == (g.Model == "") {
-			k.error(path+".degraded", "must have either message or model", "")
+			k.error(path+".degraded", "must have exactly one of message and model", "")
 		}
-		k.known(path+".degraded.model", "model", g.Model, names)
+		k.known(path+".degraded.model", "model", g.Model, k.models)
 	}
 	for i, f := range m.ContentPolicyFallback {
-		k.known(fmt.Sprintf("%s.content_policy_fallback[%d]", path, i), "model", f, names)
+		k.known(path+".content_policy_fallback["+strconv.Itoa(i)+"]", "model", f, k.models)
 	}
 }
 
-// cycles refuses last resorts that lead back to where they began.
-func (k *checker) cycles(what string, next func(Model) []string) {
-	for _, start := range slices.Sorted(maps.Keys(k.c.Models)) {
-		seen := map[string]bool{}
-		var walk func(string) bool
-		walk = func(name string) bool {
-			for _, n := range next(k.c.Models[name]) {
-				if n == start {
-					return true
-				}
-				if !seen[n] {
-					seen[n] = true
-					if walk(n) {
-						return true
-					}
-				}
+// step is one way from a model to another.
+type step struct{ to, path string }
+
+func (k *checker) steps(name string) []step {
+	m := k.c.Models[name]
+	var out []step
+	if m.Degraded != nil && m.Degraded.Model != "" {
+		out = append(out, step{m.Degraded.Model, "models." + name + ".degraded.model"})
+	}
+	for i, f := range m.ContentPolicyFallback {
+		out = append(out, step{f, "models." + name + ".content_policy_fallback[" + strconv.Itoa(i) + "]"})
+	}
+	return out
+}
+
+// cycles refuses last resorts and fallbacks that lead back to where they
+// began, in any mixture. Each is reported once, where it closes.
+func (k *checker) cycles() {
+	depth := map[string]int{} // on the trail: its place, from 1; walked: -1
+	var trail []string
+	var walk func(name string)
+	walk = func(name string) {
+		trail = append(trail, name)
+		depth[name] = len(trail)
+		for _, s := range k.steps(name) {
+			switch at := depth[s.to]; {
+			case at > 0:
+				k.error(s.path, "leads in a circle: "+circle(trail[at-1:], s.to), "a last resort must end somewhere")
+			case at == 0:
+				walk(s.to)
 			}
-			return false
 		}
-		if walk(start) {
-			k.error("models."+start+"."+what, "leads back to model "+start, "a last resort must end somewhere else")
+		trail = trail[:len(trail)-1]
+		depth[name] = -1
+	}
+	for _, name := range k.models {
+		if depth[name] == 0 {
+			walk(name)
 		}
 	}
 }
 
-func (k *checker) workloads() {
-	owner := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(k.c.Workloads)) {
-		w, path := k.c.Workloads[name], "workloads."+name
-		if len(w.Keys) == 0 && k.at[path+".keys"] != nil {
-			k.error(path+".keys", "has no key", "")
+func circle(names []string, back string) string {
+	if len(names) > 6 {
+		return strings.Join(names[:6], " -> ") + " -> … -> " + back
+	}
+	return strings.Join(names, " -> ") + " -> " + back
+}
+
+func (k *checker) passthrough() {
+	for _, prefix := range slices.Sorted(maps.Keys(k.c.Passthrough)) {
+		path := "passthrough." + prefix
+		if prefix != "/v1" && !strings.HasPrefix(prefix, "/v1/") {
+			k.error(path, "a prefix must begin with /v1/", "")
 		}
-		for i, key := range w.Keys {
-			at := fmt.Sprintf("%s.keys[%d]", path, i)
-			if hexed, ok := strings.CutPrefix(key.value, "sha256:"); ok && (len(hexed) != 64 || strings.Trim(strings.ToLower(hexed), "0123456789abcdef") != "") {
-				k.error(at, "must be sha256: and 64 hex digits", "")
-			}
-			if other, ok := owner[key.value]; ok && key.value != "" {
-				k.error(at, "is a key of workload "+other+" too", "a key belongs to one workload")
-			}
-			owner[key.value] = name
-		}
-		for i, m := range w.Models {
-			k.known(fmt.Sprintf("%s.models[%d]", path, i), "model", m, slices.Sorted(maps.Keys(k.c.Models)))
-		}
+		k.known(path, "provider", k.c.Passthrough[prefix], k.providers)
+	}
+	if len(k.c.Models) == 0 && len(k.c.Passthrough) == 0 {
+		k.error("models", "there is no model", "hourthree init writes an example")
+	}
+}
+
+func (k *checker) positive(path string, d Duration) {
+	if d == 0 {
+		k.error(path, "must be above 0", "it cannot be turned off")
 	}
 }
 
 func (k *checker) timers() {
-	positive := func(path string, d Duration) {
-		if d == 0 {
-			k.error(path, "must be above 0", "")
+	t, h := k.c.Defaults.Timeouts, k.c.HTTP
+	k.positive("defaults.timeouts.connect", t.Connect)
+	k.positive("defaults.timeouts.idle", t.Idle)
+	k.positive("defaults.timeouts.total", t.Total)
+	k.positive("http.header_timeout", h.HeaderTimeout)
+	k.positive("http.write_timeout", h.WriteTimeout)
+	k.within("defaults.timeouts", &TargetTimeouts{t.Headers, t.FirstContent})
+	if t.Connect > t.Total {
+		k.warning("defaults.timeouts.total", "is shorter than connect", "")
+	}
+}
+
+// within warns of timers that can never end a call.
+func (k *checker) within(path string, t *TargetTimeouts) {
+	if t == nil {
+		return
+	}
+	total := k.c.Defaults.Timeouts.Total.Duration()
+	for _, timer := range []struct {
+		name  string
+		after time.Duration
+	}{{"headers", t.Headers.Fixed()}, {"first_content", t.FirstContent.Fixed()}} {
+		if total > 0 && timer.after > total {
+			k.warning(path+"."+timer.name, fmt.Sprintf("is longer than the total of %s, which ends the request first", Duration(total)), "")
 		}
 	}
-	t, b, h := k.c.Defaults.Timeouts, k.c.Defaults.Breaker, k.c.HTTP
-	positive("defaults.timeouts.connect", t.Connect)
-	positive("defaults.timeouts.idle", t.Idle)
-	positive("defaults.timeouts.total", t.Total)
-	positive("defaults.breaker.cool_down", b.CoolDown)
-	positive("defaults.breaker.max_cool_down", b.MaxCoolDown)
-	positive("http.header_timeout", h.HeaderTimeout)
-	positive("http.write_timeout", h.WriteTimeout)
-	if h.MaxBody == 0 || h.MaxHeader == 0 {
-		k.error("http", "max_body and max_header must be above 0", "")
+	if t.FirstContent.Fixed() > 0 && t.Headers.Fixed() > t.FirstContent.Fixed() {
+		k.warning(path+".headers", "is longer than first_content, which ends the call first", "")
 	}
-	if b.Window < Duration(time.Second) || b.Window > Duration(2*time.Minute) {
-		k.error("defaults.breaker.window", "must be 1s to 2m", "")
-	}
-	if b.MaxCoolDown < b.CoolDown {
-		k.error("defaults.breaker.max_cool_down", "must not be below cool_down", "")
-	}
+}
+
+// bounds checks sizes, and the numbers of retry and breaker against each
+// other.
+func (k *checker) bounds() {
+	b, h := k.c.Defaults.Breaker, k.c.HTTP
 	if r := k.c.Defaults.Retry; r.MaxRatio < r.Ratio {
-		k.error("defaults.retry.max_ratio", "must not be below ratio", "")
+		k.error("defaults.retry.max_ratio", fmt.Sprintf("is %v, below the ratio of %v", r.MaxRatio, r.Ratio), "")
 	}
-	if f := t.FirstContent.Fixed(); f > t.Total.Duration() {
-		k.warning("defaults.timeouts.total", "is shorter than first_content, which can then never end a call", "")
+	if w := b.Window.Duration(); w < time.Second || w > 2*time.Minute || w%time.Second != 0 {
+		k.error("defaults.breaker.window", "must be whole seconds, 1s to 2m", "")
+	}
+	k.positive("defaults.breaker.cool_down", b.CoolDown)
+	k.positive("defaults.breaker.ramp", b.Ramp)
+	if b.MaxCoolDown < b.CoolDown {
+		k.error("defaults.breaker.max_cool_down", fmt.Sprintf("is %s, shorter than the cool_down of %s", b.MaxCoolDown, b.CoolDown), "")
+	}
+	if h.MaxBody == 0 {
+		k.error("http.max_body", "must be above 0", "")
+	}
+	if h.MaxHeader < 4<<10 || h.MaxHeader > 16<<20 {
+		k.error("http.max_header", "must be 4KiB to 16MiB", "")
+	}
+	if limit := k.c.Memory.Limit.Bytes(); limit > 0 && limit < h.MaxBody.Bytes() {
+		k.warning("memory.limit", fmt.Sprintf("is smaller than http.max_body, %s: the largest bodies are always refused", h.MaxBody), "")
 	}
 }

@@ -8,19 +8,21 @@
 // force; what this version does not do is refused with the remedy.
 package config
 
+import "time"
+
 // Config is a whole configuration.
 type Config struct {
-	// Address that clients use. With no workload configured it must be a loopback address.
+	// Address that clients use, host and port. With no workload configured it must be a loopback address: whoever reaches it spends your keys. A change takes effect with a restart.
 	Listen string `yaml:"listen"`
 	// The operator's listener: state page, metrics, health.
 	Admin Admin `yaml:"admin"`
-	// Accounts at upstreams, by name.
+	// Accounts at upstreams, by name. The name is part of target names in metrics, logs and headers.
 	Providers map[string]Provider `yaml:"providers"`
 	// Public model names, each an ordered list of targets. The name "*" serves every name that is not listed.
 	Models map[string]Model `yaml:"models"`
-	// Callers, found by their API keys. Without any, one open workload serves loopback clients.
+	// Callers, found by their API keys. Without any, one open workload named open serves everybody on this machine.
 	Workloads map[string]Workload `yaml:"workloads"`
-	// Path prefixes without a model in the body, such as /v1/files, and the provider each is passed to.
+	// Path prefixes and the provider each is passed to, for paths without a model in the body, such as /v1/files: openai. The longest prefix counts; a path without one is answered 404.
 	Passthrough map[string]string `yaml:"passthrough"`
 	// What applies where nothing else is said.
 	Defaults Defaults `yaml:"defaults"`
@@ -32,33 +34,33 @@ type Config struct {
 
 // Admin is the operator's listener.
 type Admin struct {
-	// Address of the operator's listener. It asks for no credential, so it must be a loopback address.
+	// Address of the operator's listener, host and port. It asks for no credential, so it must be a loopback address. A change takes effect with a restart.
 	Listen string `yaml:"listen"`
 }
 
 // Provider is an account at an upstream.
 type Provider struct {
-	// What the upstream speaks: openai, azure, openai-compatible or simulated.
-	Type string `yaml:"type" enum:"openai,azure,openai-compatible,simulated" required:"true"`
-	// Address of the API. For openai the default is https://api.openai.com/v1; for azure the resource's address without a path; for openai-compatible the address up to and including the version.
+	// What the upstream speaks. Types anthropic, gemini, vertex and bedrock are not served yet; Anthropic, Gemini and Bedrock have OpenAI-compatible addresses of their own.
+	Type string `yaml:"type" enum:"openai,azure,openai-compatible,simulated" later:"anthropic,gemini,vertex,bedrock" remedy:"use openai-compatible with the provider's OpenAI-compatible address" required:"true"`
+	// Address of the API, http or https. For openai the default is https://api.openai.com/v1. For azure it is needed: the resource's address, such as https://name.openai.azure.com. For openai-compatible it is needed: the address up to and including the version, such as http://127.0.0.1:8000/v1.
 	BaseURL string `yaml:"base_url"`
-	// The provider's key. Write it as ${NAME} or ${file:/path}.
+	// The key, needed for openai and azure (with auth key). Write it as ${NAME} or ${file:/path}. It is sent to this provider and nowhere else. An openai-compatible provider without one is called without a credential.
 	APIKey Secret `yaml:"api_key"`
-	// How azure is shown who asks: key (default) or entra, the identity of this process.
+	// How azure is shown who asks: key sends api_key; entra sends a token of this process's identity (environment, workload identity, managed identity). Default key.
 	Auth string `yaml:"auth" enum:"key,entra"`
-	// Scope of Entra tokens; default https://cognitiveservices.azure.com/.default.
+	// Scope of Entra tokens. Default https://cognitiveservices.azure.com/.default.
 	EntraScope string `yaml:"entra_scope"`
-	// Azure's dated api-version. With it calls go to /openai/deployments/{name}; without it to /openai/v1.
+	// Azure's dated api-version, such as 2024-10-21. With it calls go to /openai/deployments/{model}; without it to the undated API at /openai/v1. There is no default: an old version would not know new models.
 	APIVersion string `yaml:"api_version"`
-	// Which server an openai-compatible upstream is, for reading its errors; known from the host of base_url where possible.
+	// Which server an openai or openai-compatible upstream is, for reading its errors. Default: known from the host of base_url where possible, else none.
 	Vendor string `yaml:"vendor" enum:"vllm,sglang,llamacpp,ollama,tgi,nim,groq,mistral,together,deepseek,xai,openrouter,moonshot,github_models"`
-	// Region, shown and used for the default failure domain.
+	// Region, shown to the operator and part of the default failure domain.
 	Region string `yaml:"region"`
-	// Failure domain: targets that are likely to fail together share one. Default: type and region, or the provider's name without a region.
+	// Failure domain: targets that are likely to fail together share one, and a second attempt prefers another. Default: type and region, such as azure-swedencentral, or the provider's name when it has no region.
 	Domain string `yaml:"domain"`
-	// Extra headers on every call, for instance OpenAI-Organization.
+	// Extra headers on every call, for instance OpenAI-Organization. Their values are treated as secrets.
 	Headers map[string]Secret `yaml:"headers"`
-	// How a simulated provider behaves; a target may have its own.
+	// How the targets of a simulated provider behave; a target may have its own.
 	Simulated *Simulated `yaml:"simulated"`
 }
 
@@ -73,55 +75,63 @@ func (p Provider) FailureDomain(name string) string {
 	return name
 }
 
-// Simulated is the behaviour of a simulated target.
+// Simulated is the behaviour of a simulated target: made-up text with a latency, a capacity and failures of your choice.
 type Simulated struct {
-	// Time to the first content; default 200ms.
+	// Time to the first content, of a stream or of a whole answer. 0 is at once.
 	FirstContent Duration `yaml:"first_content"`
-	// Spread of that time, as a share of it, 0 to 1; default 0.2.
+	// Spread of that time to either side, as a share of it, 0 to 1. 0 is none.
 	Jitter float64 `yaml:"jitter" min:"0" max:"1"`
-	// Time for each further token; default 20ms.
+	// Time for each further token. 0 is at once.
 	PerToken Duration `yaml:"per_token"`
-	// Length of an answer in tokens; default 24.
-	Tokens int `yaml:"tokens" min:"0" max:"100000"`
+	// Length of an answer in tokens.
+	Tokens int `yaml:"tokens" min:"1" max:"100000"`
 	// What goes wrong.
 	Failure Failure `yaml:"failure"`
-	// Calls at once before the target answers 429; 0 is no limit.
-	Concurrency int `yaml:"concurrency" min:"0"`
-	// Calls a minute before the target answers 429; 0 is no limit.
-	RPM int `yaml:"rpm" min:"0"`
+	// Calls at once before the target answers 429. 0 is no limit.
+	Concurrency int `yaml:"concurrency" min:"0" max:"1000000"`
+	// Calls a minute before the target answers 429. 0 is no limit.
+	RPM int `yaml:"rpm" min:"0" max:"1000000000"`
 }
+
+// DefaultSimulated is the behaviour of a simulated target where nothing is
+// said.
+func DefaultSimulated() Simulated {
+	return Simulated{FirstContent: Duration(200 * time.Millisecond), Jitter: 0.2, PerToken: Duration(20 * time.Millisecond), Tokens: 24, Failure: Failure{Mode: "none"}}
+}
+
+func (s *Simulated) setDefaults() { *s = DefaultSimulated() }
 
 // Failure is how a simulated target fails.
 type Failure struct {
-	// Kind of failure; default none.
+	// Kind of failure: hang (no answer at all), reset (the connection breaks before the headers), a status, an error inside a 200, truncate (the answer breaks off in the middle), slow (a hundred times as long).
 	Mode string `yaml:"mode" enum:"none,hang,reset,500,503,429,error-in-200,truncate,slow"`
-	// Share of calls that fail, 0 to 1; default 1.
+	// Share of calls that fail, 0 to 1. Default 1.
 	Share *float64 `yaml:"share" min:"0" max:"1"`
-	// Retry-After of a 429, in whole seconds; 0 sends none.
+	// Retry-After of a 429, in whole seconds. 0 sends none.
 	RetryAfter Duration `yaml:"retry_after"`
 }
 
 // Model is a public model name.
 type Model struct {
-	// Where requests may go.
+	// Where requests may go. At least one.
 	Targets []Target `yaml:"targets" required:"true"`
-	// What is answered when no target gives an answer.
+	// What is answered when no target gives an answer. Without it the caller gets an honest error.
 	Degraded *Degraded `yaml:"degraded"`
-	// Models whose targets a content-policy refusal may be sent to; nothing else uses this list, and no other list is used for such a refusal.
+	// Models whose targets a content-policy refusal may be sent to. Nothing else uses this list, and no other list is used for such a refusal. Default: none, the refusal goes to the caller.
 	ContentPolicyFallback []string `yaml:"content_policy_fallback"`
 }
 
-// Target is one model deployment at one provider.
+// Target is one model deployment at one provider, the unit of health, limits and quota. The same provider and model in two public models is one target.
 type Target struct {
 	// Name of a provider.
 	Provider string `yaml:"provider" required:"true"`
-	// Model or deployment at that provider; default: the public name. "*" sends whatever name was asked for.
+	// Model or deployment at that provider. Default: the public name. "*", or nothing in the model "*", sends the name that was asked for.
 	Model string `yaml:"model"`
-	// Targets of the lowest order are tried first; default 1.
+	// Targets of the lowest order are tried first, the next order when none of them can take the request. 1 to 100.
 	Order int `yaml:"order" min:"1" max:"100"`
-	// Share within one order; default 1.
+	// Share of the load within one order, above 0. Load and latency shift it.
 	Weight float64 `yaml:"weight" min:"0.001" max:"1000"`
-	// What the target may be sent.
+	// What the target may be sent. Beyond it requests go to another target, wait a moment, or are refused with 429.
 	Limits Limits `yaml:"limits"`
 	// Timers of this target instead of the defaults.
 	Timeouts *TargetTimeouts `yaml:"timeouts"`
@@ -129,41 +139,46 @@ type Target struct {
 	Simulated *Simulated `yaml:"simulated"`
 }
 
+// DefaultTarget is a target of a provider where nothing else is said.
+func DefaultTarget(provider string) Target { return Target{Provider: provider, Order: 1, Weight: 1} }
+
+func (t *Target) setDefaults() { *t = DefaultTarget("") }
+
 // Limits bound a target or a workload. 0 is no limit.
 type Limits struct {
 	// Requests a minute.
-	RPM int64 `yaml:"rpm" min:"0"`
-	// Tokens a minute, estimated at the start and settled to the real use.
-	TPM int64 `yaml:"tpm" min:"0"`
+	RPM int64 `yaml:"rpm" min:"0" max:"1000000000"`
+	// Tokens a minute, prompt and answer, estimated at the start and settled to the real use.
+	TPM int64 `yaml:"tpm" min:"0" max:"1000000000000"`
 	// Requests at once, held to the end of a stream.
-	Concurrency int `yaml:"concurrency" min:"0"`
+	Concurrency int `yaml:"concurrency" min:"0" max:"1000000"`
 }
 
 // TargetTimeouts are a target's own timers.
 type TargetTimeouts struct {
-	// Until the response headers; auto learns it.
+	// Until the response headers. auto is the default's value.
 	Headers AutoDuration `yaml:"headers"`
-	// Until the first content, or the whole of an answer that does not stream; auto learns it.
+	// Until the first content, or the whole of an answer that does not stream. auto is the default's value.
 	FirstContent AutoDuration `yaml:"first_content"`
 }
 
-// Degraded is the last resort of a model: one of its fields.
+// Degraded is the last resort of a model: exactly one of its settings.
 type Degraded struct {
-	// A fixed text, answered as if the model had said it, with a header that says so.
+	// A fixed text, answered as if the model had said it. The header Hourthree-Degraded says that it did not.
 	Message string `yaml:"message"`
-	// Another model, whose targets are tried.
+	// Another model, whose targets are tried. It may not lead back here.
 	Model string `yaml:"model"`
 }
 
 // Workload is a caller.
 type Workload struct {
-	// API keys, plain or as sha256: and 64 hex digits. Only their digests are kept.
+	// API keys, plain or as sha256: and 64 hex digits. Only digests are kept and compared. A key belongs to one workload.
 	Keys []Secret `yaml:"keys" required:"true"`
-	// Models the workload may use; default all.
+	// Models the workload may use. Default: all.
 	Models []string `yaml:"models"`
-	// Shown to the operator: critical, interactive (default) or batch.
+	// How much its requests matter. Shown to the operator; this version treats all alike. Default interactive.
 	Priority string `yaml:"priority" enum:"critical,interactive,batch"`
-	// What the workload may use.
+	// What the workload may use. Beyond it requests are refused with 429 before their body is read.
 	Limits Limits `yaml:"limits"`
 }
 
@@ -175,49 +190,49 @@ type Defaults struct {
 	Retry Retry `yaml:"retry"`
 	// When a target counts as failing, and how it comes back.
 	Breaker Breaker `yaml:"breaker"`
-	// How long a request may wait for a slot of a target that is at its concurrency limit.
+	// How requests wait for a slot of a target that is at its concurrency limit.
 	Queue Queue `yaml:"queue"`
 }
 
-// Timeouts are the timers.
+// Timeouts are the timers. None can be turned off.
 type Timeouts struct {
 	// Name resolution, connect and TLS together.
 	Connect Duration `yaml:"connect"`
-	// Until the response headers; auto learns it from healthy calls.
+	// Until the response headers. auto learns it from healthy calls.
 	Headers AutoDuration `yaml:"headers"`
-	// Until the first content, or the whole of an answer that does not stream; auto learns it.
+	// Until the first content, or the whole of an answer that does not stream. auto learns it from healthy calls, by size of the prompt.
 	FirstContent AutoDuration `yaml:"first_content"`
 	// Silence between two reads of an answer that has begun.
 	Idle Duration `yaml:"idle"`
-	// The whole request with all its attempts.
+	// The whole request with all its attempts. It ends long streams too.
 	Total Duration `yaml:"total"`
 }
 
 // Retry is the allowance for extra attempts.
 type Retry struct {
-	// Upstream calls for one request at most, 1 to 3.
+	// Upstream calls for one request at most, 1 to 3. 1 makes no extra attempt.
 	Attempts int `yaml:"attempts" min:"1" max:"3"`
-	// Charged extra attempts for each request, over 10 s; 0 makes none.
+	// Charged extra attempts for each request, over 10 s, for each workload and each target. 0 makes none; diverts to a target that is proven healthy are not charged.
 	Ratio float64 `yaml:"ratio" min:"0" max:"1"`
-	// What the ratio may grow to while extra attempts succeed as often as first ones.
+	// What the ratio may grow to while extra attempts succeed as often as first ones. At ratio it never grows.
 	MaxRatio float64 `yaml:"max_ratio" min:"0" max:"1"`
-	// Charged extra attempts earned by each success.
+	// Charged extra attempts earned by each success. In a total outage nothing is earned and attempts end.
 	PerSuccess float64 `yaml:"per_success" min:"0" max:"1"`
 }
 
 // Breaker holds the rules of a target's breaker.
 type Breaker struct {
-	// Verdicts of this long are looked at, in whole seconds up to 2m.
+	// How far back verdicts are looked at, in whole seconds, 1s to 2m.
 	Window Duration `yaml:"window"`
-	// Verdicts needed before the ratio counts.
+	// Verdicts needed within the window before the ratio counts.
 	MinRequests int `yaml:"min_requests" min:"1" max:"100000"`
-	// Share of failures that opens.
+	// Share of failures that opens, 0.01 to 1.
 	FailureRatio float64 `yaml:"failure_ratio" min:"0.01" max:"1"`
-	// First cool-down; each further one is twice as long.
+	// First cool-down. Each further one is twice as long, with jitter.
 	CoolDown Duration `yaml:"cool_down"`
 	// Longest cool-down.
 	MaxCoolDown Duration `yaml:"max_cool_down"`
-	// Probes that must succeed in a row.
+	// Probes that must succeed in a row, one at a time.
 	Probes int `yaml:"probes" min:"1" max:"100"`
 	// Time from the first share of traffic to the full one.
 	Ramp Duration `yaml:"ramp"`
@@ -227,7 +242,7 @@ type Breaker struct {
 type Queue struct {
 	// Requests that may wait.
 	Length int `yaml:"length" min:"0" max:"1000000"`
-	// Bytes that they may hold.
+	// Bytes that they may hold together.
 	Bytes Bytes `yaml:"bytes"`
 	// How long one may wait.
 	Wait Duration `yaml:"wait"`
@@ -235,20 +250,41 @@ type Queue struct {
 
 // HTTP bounds the client side.
 type HTTP struct {
-	// Largest request body.
+	// Largest request body; a larger one is answered 413. Keep it above what your providers take.
 	MaxBody Bytes `yaml:"max_body"`
-	// Largest request header block.
+	// Largest request header block, 4KiB to 16MiB.
 	MaxHeader Bytes `yaml:"max_header"`
-	// Time for the request headers to arrive.
+	// Time for the request headers to arrive; a slower client is cut off.
 	HeaderTimeout Duration `yaml:"header_timeout"`
 	// Time one write to a client may take; a client that does not read is cut off.
 	WriteTimeout Duration `yaml:"write_timeout"`
-	// Time that running requests get on SIGTERM.
+	// Time that running requests get on SIGTERM; what remains is cut off. 0 waits for none.
 	Drain Duration `yaml:"drain"`
 }
 
 // Memory is the budget for buffered bytes.
 type Memory struct {
-	// Bytes, or auto: 0.6 of GOMEMLIMIT, which defaults to 0.9 of the container's limit.
-	Limit Bytes `yaml:"limit" auto:"true"`
+	// Bytes that may be buffered at once. Beyond it requests are refused with 503 before their body is read. auto is 0.6 of GOMEMLIMIT, which defaults to 0.9 of the container's limit.
+	Limit AutoBytes `yaml:"limit"`
+}
+
+// Default is the configuration of an empty file: no provider and no model.
+func Default() *Config {
+	return &Config{
+		Listen: "127.0.0.1:8080",
+		Admin:  Admin{Listen: "127.0.0.1:8081"},
+		Defaults: Defaults{
+			Timeouts: Timeouts{Connect: Duration(3 * time.Second), Idle: Duration(30 * time.Second), Total: Duration(10 * time.Minute)},
+			Retry:    Retry{Attempts: 3, Ratio: 0.1, MaxRatio: 1, PerSuccess: 0.1},
+			Breaker: Breaker{
+				Window: Duration(10 * time.Second), MinRequests: 20, FailureRatio: 0.5, CoolDown: Duration(5 * time.Second),
+				MaxCoolDown: Duration(time.Minute), Probes: 3, Ramp: Duration(time.Minute),
+			},
+			Queue: Queue{Length: 1000, Bytes: 64 << 20, Wait: Duration(200 * time.Millisecond)},
+		},
+		HTTP: HTTP{
+			MaxBody: 64 << 20, MaxHeader: 32 << 10, HeaderTimeout: Duration(5 * time.Second),
+			WriteTimeout: Duration(30 * time.Second), Drain: Duration(10 * time.Minute),
+		},
+	}
 }

@@ -1,8 +1,8 @@
 package config
 
 import (
+	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -11,116 +11,179 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+const (
+	// maxNodes bounds the work an alias of an alias can make.
+	maxNodes = 1_000_000
+	// maxProblems is what a person may want to read at once.
+	maxProblems = 100
+	// longestName bounds provider, model and workload names: they become
+	// metric labels and header values.
+	longestName = 200
+)
+
 // decoder fills the typed configuration from YAML nodes and notes every
-// problem on the way. ${…} is replaced in values after parsing, so that
-// positions hold and a value can never change the structure.
+// problem on the way. References are replaced in single values after parsing,
+// so that positions hold and a value can never change the structure.
 type decoder struct {
 	file     string
-	lines    []string
 	env      func(string) (string, bool)
+	page     *page
 	problems Problems
+	unshown  int                   // problems beyond maxProblems
+	nodes    int                   // visited
 	at       map[string]*yaml.Node // where each path is, for the checks
+	referred map[string]string     // paths whose value came from outside, and how it is written
 }
 
+// parser is a type that reads itself from a single value.
 type parser interface{ parse(string) error }
 
-func (d *decoder) note(n *yaml.Node, path, message, hint string) {
-	p := Problem{File: d.file, Path: path, Message: message, Hint: hint}
+// defaulter is a struct whose fields are not all zero where nothing is said.
+type defaulter interface{ setDefaults() }
+
+func (d *decoder) note(n *yaml.Node, p Problem) {
+	if len(d.problems) == maxProblems {
+		d.unshown++
+		return
+	}
+	p.File, p.Path, p.Message = d.file, clean(p.Path), clean(p.Message)
 	if n != nil {
 		p.Line, p.Column = n.Line, n.Column
-		if n.Line >= 1 && n.Line <= len(d.lines) {
-			p.source = d.lines[n.Line-1]
-		}
-	}
-	// The excerpt must not show a secret written into the file.
-	if strings.Contains(path, "key") || strings.Contains(path, "headers") {
-		p.source = ""
 	}
 	d.problems = append(d.problems, p)
 }
 
-func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, field *reflect.StructField) {
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	d.at[path] = n
+	if d.nodes++; d.nodes == maxNodes {
+		d.note(n, Problem{Path: path, Message: "the file has too many values", Hint: "aliases multiply"})
+	}
+	if d.nodes >= maxNodes {
+		return
+	}
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" && v.Kind() != reflect.Struct {
-		return // an empty value is the default
-	}
-	if p, ok := v.Addr().Interface().(parser); ok {
-		d.scalar(n, path, func(s string) error {
-			if field != nil && field.Tag.Get("auto") != "" && s == "auto" {
-				return nil
-			}
-			return p.parse(s)
-		})
+	if n.Style&yaml.TaggedStyle != 0 && !strings.HasPrefix(n.Tag, "!!") {
+		d.note(n, Problem{Path: path, Message: "has a tag, which means nothing here", Hint: "write ${NAME} for a value from the environment"})
 		return
 	}
+	if s, ok := v.Addr().Interface().(parser); ok {
+		_, secret := s.(*Secret)
+		d.scalar(n, path, !secret || bareReference.MatchString(n.Value), func(text, _ string) error { return s.parse(text) })
+		return
+	}
+	null := n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
 	switch v.Kind() {
 	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		d.value(n, v.Elem(), path, field)
+		if !null { // a section whose lines are all comments is not there
+			v.Set(reflect.New(v.Type().Elem()))
+			d.value(n, v.Elem(), path, tag)
+		}
 	case reflect.Struct:
-		d.mapping(n, v, path)
+		if s, ok := v.Addr().Interface().(defaulter); ok {
+			s.setDefaults()
+		}
+		d.mapping(n, v, path, null)
 	case reflect.Map:
-		d.named(n, v, path)
+		if !null {
+			d.named(n, v, path)
+		}
 	case reflect.Slice:
-		d.list(n, v, path, field)
+		if !null {
+			d.list(n, v, path, tag)
+		}
 	default:
-		d.scalar(n, path, func(s string) error { return plain(n, v, s, field) })
+		d.scalar(n, path, true, func(text, shown string) error { return plain(n, v, text, shown, tag) })
 	}
 }
 
-// plain sets a string or number.
-func plain(n *yaml.Node, v reflect.Value, s string, field *reflect.StructField) error {
+// scalar reads a single value. shown is the text for error messages: as it is
+// written in the file, never what a reference stands for.
+func (d *decoder) scalar(n *yaml.Node, path string, visible bool, set func(text, shown string) error) {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		d.note(n, Problem{Path: path, Message: "must be a single value"})
+		return
+	case n.ShortTag() == "!!null":
+		d.note(n, Problem{Path: path, Message: "has no value", Hint: "give it one, or remove it"})
+		return
+	}
+	if visible && !(strings.Contains(n.Value, "://") && strings.ContainsAny(n.Value, "@?")) { // an address may hold a password
+		d.page.show(n, len(n.Value))
+	}
+	text, err := substitute(n.Value, d.env)
+	if err == nil && text != n.Value {
+		d.referred[path] = n.Value
+	}
+	if err == nil {
+		err = set(text, n.Value)
+	}
+	if err != nil {
+		p := Problem{Path: path, Message: err.Error()}
+		var v valueError
+		if errors.As(err, &v) {
+			p.Message, p.Hint = v.message, v.hint
+		}
+		d.note(n, p)
+	}
+}
+
+// valueError is a wrong value with its remedy.
+type valueError struct{ message, hint string }
+
+func (e valueError) Error() string { return e.message }
+
+// plain sets a string or a number.
+func plain(n *yaml.Node, v reflect.Value, text, shown string, tag reflect.StructTag) error {
 	switch v.Kind() {
 	case reflect.String:
-		if n.Tag != "!!str" && n.Style == 0 && n.Tag != "!!int" && n.Tag != "!!float" && n.Tag != "!!timestamp" {
-			return fmt.Errorf("must be text; put it in quotes")
+		if n.ShortTag() == "!!bool" {
+			return errors.New("must be text; put it in quotes")
 		}
-		v.SetString(s)
-		if field != nil {
-			return oneOf(s, field.Tag.Get("enum"))
+		if text == "" {
+			return errors.New("must not be empty")
 		}
-		return nil
+		v.SetString(text)
+		return oneOf(text, shown, tag)
 	case reflect.Int, reflect.Int64:
-		i, err := strconv.ParseInt(s, 10, 64)
+		i, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return fmt.Errorf("must be a whole number")
+			return errors.New("must be a whole number")
 		}
 		v.SetInt(i)
-		return inRange(float64(i), field)
+		return inRange(float64(i), tag)
 	case reflect.Float64:
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || f != f {
-			return fmt.Errorf("must be a number")
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || f != f || strings.ContainsAny(text, "xXpP_") {
+			return errors.New("must be a number")
 		}
 		v.SetFloat(f)
-		return inRange(f, field)
+		return inRange(f, tag)
 	}
-	return fmt.Errorf("cannot be set")
+	return fmt.Errorf("cannot set a %s", v.Kind())
 }
 
-func oneOf(s, enum string) error {
-	if enum == "" || s == "" {
-		return nil
-	}
+// oneOf holds a value to the enum tag. The later tag names values that the
+// design has and this version has not.
+func oneOf(text, shown string, tag reflect.StructTag) error {
+	enum := tag.Get("enum")
 	known := strings.Split(enum, ",")
-	if slices.Contains(known, s) {
+	if enum == "" || slices.Contains(known, text) {
 		return nil
 	}
-	err := fmt.Errorf("%q is not one of %s", s, strings.Join(known, ", "))
-	if near := nearest(s, known); near != "" {
-		err = fmt.Errorf("%q is not known; did you mean %s?", s, near)
+	list := strings.Join(known, ", ")
+	if slices.Contains(strings.Split(tag.Get("later"), ","), text) {
+		return valueError{fmt.Sprintf("%q is not served by this version; served are %s", shown, list), tag.Get("remedy")}
 	}
-	return err
+	if near := nearest(text, known); near != "" {
+		return valueError{fmt.Sprintf("%q is none of %s", shown, list), "did you mean " + near + "?"}
+	}
+	return valueError{message: fmt.Sprintf("%q is none of %s", shown, list)}
 }
 
-func inRange(f float64, field *reflect.StructField) error {
-	if field == nil {
-		return nil
-	}
-	low, high := field.Tag.Get("min"), field.Tag.Get("max")
+func inRange(f float64, tag reflect.StructTag) error {
+	low, high := tag.Get("min"), tag.Get("max")
 	if l, err := strconv.ParseFloat(low, 64); err == nil && f < l {
 		return fmt.Errorf("must be at least %s", low)
 	}
@@ -130,74 +193,107 @@ func inRange(f float64, field *reflect.StructField) error {
 	return nil
 }
 
-func (d *decoder) scalar(n *yaml.Node, path string, set func(string) error) {
-	if n.Kind != yaml.ScalarNode {
-		d.note(n, path, "must be a single value", "")
-		return
-	}
-	s, err := d.substitute(n.Value)
-	if err == nil {
-		err = set(s)
-	}
-	if err != nil {
-		d.note(n, path, err.Error(), "")
-	}
-}
-
 // mapping fills a struct. Unknown and repeated keys are problems.
-func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		d.required(n, v, path, nil)
-		return
-	}
-	if n.Kind != yaml.MappingNode {
-		d.note(n, path, "must be a mapping", "")
-		return
-	}
-	fields, names := fieldsOf(v.Type())
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string, null bool) {
 	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, val := n.Content[i], n.Content[i+1]
-		index, ok := fields[key.Value]
-		switch {
-		case !ok:
-			d.unknown(key, join(path, key.Value), names)
-		case seen[key.Value]:
-			d.note(key, join(path, key.Value), "is set twice", "keep one of them")
-		default:
+	switch {
+	case null:
+	case n.Kind != yaml.MappingNode:
+		_, names := fieldsOf(v.Type())
+		d.note(n, Problem{Path: path, Message: "must be a mapping", Hint: "of " + strings.Join(names, ", ")})
+		return
+	default:
+		fields, names := fieldsOf(v.Type())
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, val := n.Content[i], n.Content[i+1]
+			index, ok := fields[key.Value]
+			if !ok || key.Kind != yaml.ScalarNode {
+				d.unknown(key, path, v.Type(), names)
+				continue
+			}
+			d.page.show(key, len(key.Value))
+			if seen[key.Value] {
+				d.note(key, Problem{Path: join(path, key.Value), Message: "is set twice", Hint: "keep one of them"})
+				continue
+			}
+			seen[key.Value] = true
 			f := v.Type().Field(index)
-			d.value(val, v.Field(index), join(path, key.Value), &f)
+			d.value(val, v.Field(index), join(path, key.Value), f.Tag)
 		}
-		seen[key.Value] = true
 	}
-	d.required(n, v, path, seen)
-}
-
-func (d *decoder) required(n *yaml.Node, v reflect.Value, path string, seen map[string]bool) {
 	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if name := f.Tag.Get("yaml"); f.Tag.Get("required") != "" && !seen[name] {
-			d.note(n, path, name+" is missing", "")
+		tag := v.Type().Field(i).Tag
+		if name := tag.Get("yaml"); tag.Get("required") != "" && !seen[name] {
+			d.note(n, Problem{Path: path, Message: name + " is missing"})
 		}
 	}
 }
 
-// later are settings of the design that this version does not have.
-var later = map[string]string{
-	"store": "this version keeps no durable state; remove it", "defer": "this version does not defer requests; remove it",
-	"cache": "this version has no answer cache; use message or model", "usd_per_day": "this version does not count money; remove it",
+// later are settings of the design that this version does not have: refused
+// with the remedy, because a setting that is accepted is in force.
+var later = map[reflect.Type]map[string]string{
+	reflect.TypeFor[Config]():   {"store": "it keeps no durable state; remove the setting"},
+	reflect.TypeFor[Degraded](): {"cache": "it has no answer cache; use message or model"},
+	reflect.TypeFor[Workload](): {"defer": "it does not defer requests; remove the setting"},
+	reflect.TypeFor[Limits]():   {"usd_per_day": "it does not count money; use tpm, or remove the setting"},
 }
 
-func (d *decoder) unknown(key *yaml.Node, path string, names []string) {
-	if hint, ok := later[key.Value]; ok {
-		d.note(key, path, "is not served by this version", hint)
+func (d *decoder) unknown(key *yaml.Node, path string, t reflect.Type, names []string) {
+	shown := setting(key.Value)
+	if key.Kind != yaml.ScalarNode || shown == "" {
+		d.note(key, Problem{Path: path, Message: "a key must be a plain name"})
 		return
 	}
-	hint := ""
-	if near := nearest(key.Value, names); near != "" {
-		hint = "did you mean " + near + "?"
+	d.page.show(key, len(shown))
+	p := Problem{Path: join(path, shown), Message: "is not a setting"}
+	switch {
+	case later[t][key.Value] != "":
+		p.Message, p.Hint = "is not served by this version", later[t][key.Value]
+	case key.Value == "<<":
+		p.Message, p.Hint = "merge keys are not read", "repeat the settings, or use an alias for a whole value"
+	case nearest(key.Value, names) != "":
+		p.Hint = "did you mean " + nearest(key.Value, names) + "?"
+	default:
+		p.Hint = "known here: " + strings.Join(names, ", ")
+		if place := below(t, key.Value); place != "" {
+			p.Hint = "it belongs below " + place
+		}
 	}
-	d.note(key, path, "is not a setting", hint)
+	d.note(key, p)
+}
+
+// setting is the part of an unknown key that may be shown. A key and value
+// run together by a missing space must not show the value.
+func setting(key string) string {
+	end := strings.IndexFunc(key, func(r rune) bool {
+		return !(r == '_' || r == '-' || r == '<' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	})
+	if end < 0 {
+		end = len(key)
+	}
+	return key[:min(end, 40)]
+}
+
+// below finds the section of a struct that has the setting.
+func below(t reflect.Type, name string) string {
+	for i := range t.NumField() {
+		f := t.Field(i).Type
+		if f.Kind() == reflect.Pointer {
+			f = f.Elem()
+		}
+		if f.Kind() != reflect.Struct {
+			continue
+		}
+		section := t.Field(i).Tag.Get("yaml")
+		fields, _ := fieldsOf(f)
+		if _, ok := fields[name]; ok {
+			return section
+		}
+		if deeper := below(f, name); deeper != "" {
+			return join(section, deeper)
+		}
+	}
+	return ""
 }
 
 func fieldsOf(t reflect.Type) (map[string]int, []string) {
@@ -214,35 +310,45 @@ func fieldsOf(t reflect.Type) (map[string]int, []string) {
 // named fills a map of names.
 func (d *decoder) named(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.MappingNode {
-		d.note(n, path, "must be a mapping of names", "")
+		d.note(n, Problem{Path: path, Message: "must be a mapping of names"})
 		return
 	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, val := n.Content[i], n.Content[i+1]
-		p := join(path, key.Value)
-		if v.MapIndex(reflect.ValueOf(key.Value)).IsValid() {
-			d.note(key, p, "is set twice", "keep one of them")
+		name := reflect.ValueOf(key.Value)
+		if !goodName(key) {
+			d.note(key, Problem{Path: path, Message: "a name must be one line of text, 1 to 200 bytes, without space around it"})
 			continue
 		}
-		if key.Value == "" || len(key.Value) > 200 || strings.ContainsAny(key.Value, "\r\n\x00") {
-			d.note(key, path, "a name must be one line of 1 to 200 bytes", "")
+		d.page.show(key, len(key.Value))
+		p := join(path, key.Value)
+		if v.MapIndex(name).IsValid() {
+			d.note(key, Problem{Path: p, Message: "is there twice", Hint: "keep one of them"})
 			continue
 		}
 		e := reflect.New(v.Type().Elem()).Elem()
-		d.value(val, e, p, nil)
-		v.SetMapIndex(reflect.ValueOf(key.Value), e)
+		d.value(val, e, p, "")
+		v.SetMapIndex(name, e)
 	}
 }
 
-func (d *decoder) list(n *yaml.Node, v reflect.Value, path string, field *reflect.StructField) {
+func goodName(key *yaml.Node) bool {
+	s := key.Value
+	if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!null" || s != strings.TrimSpace(s) || s == "" || len(s) > longestName {
+		return false
+	}
+	return clean(s) == s
+}
+
+func (d *decoder) list(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	if n.Kind != yaml.SequenceNode {
-		d.note(n, path, "must be a list", "")
+		d.note(n, Problem{Path: path, Message: "must be a list", Hint: "put it in [ ]"})
 		return
 	}
 	for i, item := range n.Content {
 		e := reflect.New(v.Type().Elem()).Elem()
-		d.value(item, e, path+"["+strconv.Itoa(i)+"]", field)
+		d.value(item, e, path+"["+strconv.Itoa(i)+"]", tag)
 		v.Set(reflect.Append(v, e))
 	}
 }
@@ -252,66 +358,4 @@ func join(path, name string) string {
 		return name
 	}
 	return path + "." + name
-}
-
-// substitute replaces ${NAME}, ${NAME:-default} and ${file:/path}; $$ is a
-// dollar sign. A name that is unset or empty is an error, never an empty key.
-func (d *decoder) substitute(s string) (string, error) {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(s, '$')
-		if i < 0 || i+1 == len(s) {
-			b.WriteString(s)
-			return b.String(), nil
-		}
-		b.WriteString(s[:i])
-		switch s[i+1] {
-		case '$':
-			b.WriteByte('$')
-			s = s[i+2:]
-		case '{':
-			end := strings.IndexByte(s[i:], '}')
-			if end < 0 {
-				return "", fmt.Errorf("${ is not closed")
-			}
-			v, err := d.reference(s[i+2 : i+end])
-			if err != nil {
-				return "", err
-			}
-			b.WriteString(v)
-			s = s[i+end+1:]
-		default:
-			b.WriteByte('$')
-			s = s[i+1:]
-		}
-	}
-}
-
-// maxSecretFile bounds what is read of a ${file:…}.
-const maxSecretFile = 64 << 10
-
-func (d *decoder) reference(name string) (string, error) {
-	if path, ok := strings.CutPrefix(name, "file:"); ok {
-		info, err := os.Stat(path)
-		if err != nil || !info.Mode().IsRegular() || info.Size() > maxSecretFile {
-			return "", fmt.Errorf("${file:%s} cannot be read as a small regular file", path)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return "", fmt.Errorf("${file:%s} cannot be read", path)
-		}
-		v := strings.TrimSpace(string(data))
-		if v == "" {
-			return "", fmt.Errorf("${file:%s} is empty", path)
-		}
-		return v, nil
-	}
-	name, fallback, has := strings.Cut(name, ":-")
-	if v, ok := d.env(name); ok && v != "" {
-		return v, nil
-	}
-	if has {
-		return fallback, nil
-	}
-	return "", fmt.Errorf("${%s} is not set in the environment", name)
 }

@@ -1,62 +1,102 @@
 package config
 
 import (
-	"maps"
+	"regexp"
 	"slices"
+	"strings"
 )
 
+// source is a provider that the environment can configure.
+type source struct {
+	name  string
+	needs []string // variables that must all be set
+	make  func(values []string) Provider
+	note  string
+}
+
+// sources are tried in this order; the first that is there serves.
+var sources = []source{
+	{"openai", []string{"OPENAI_API_KEY"}, func(v []string) Provider {
+		return Provider{Type: "openai", APIKey: NewSecret(v[0])}
+	}, "OpenAI"},
+	{"azure", []string{"AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY"}, func(v []string) Provider {
+		return Provider{Type: "azure", BaseURL: v[0], APIKey: NewSecret(v[1])}
+	}, "Azure OpenAI, undated API; a model's name is its deployment's"},
+	{"anthropic", []string{"ANTHROPIC_API_KEY"}, func(v []string) Provider {
+		return Provider{Type: "openai-compatible", BaseURL: "https://api.anthropic.com/v1", APIKey: NewSecret(v[0])}
+	}, "Anthropic, through its OpenAI-compatible API"},
+	{"gemini", []string{"GEMINI_API_KEY"}, func(v []string) Provider {
+		return Provider{Type: "openai-compatible", BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai", APIKey: NewSecret(v[0])}
+	}, "Gemini, through its OpenAI-compatible API"},
+	{"bedrock", []string{"AWS_BEARER_TOKEN_BEDROCK", "AWS_REGION"}, func(v []string) Provider {
+		return Provider{Type: "openai-compatible", BaseURL: "https://bedrock-runtime." + v[1] + ".amazonaws.com/openai/v1", APIKey: NewSecret(v[0]), Region: v[1]}
+	}, "Bedrock, through its OpenAI-compatible API"},
+}
+
 // FromEnv makes a configuration from the usual environment variables, and
-// notes that say what was found. Every model is served: by the first provider
-// found under its own name, and by each as provider/model. With no variable
-// set, two simulated providers serve the model demo.
+// notes for the person who starts the router. Every model name goes to the
+// first provider found; which names the others serve the environment does not
+// say, so using several takes a configuration file. With no provider, two
+// simulated ones serve the model demo.
 func FromEnv(env func(string) (string, bool)) (*Config, []string) {
 	c := Default()
-	c.Providers, c.Models, c.Passthrough = map[string]Provider{}, map[string]Model{}, map[string]string{}
-	get := func(name string) string { v, _ := env(name); return v }
-	var order, notes []string
-	add := func(name, from string, p Provider) {
-		c.Providers[name] = p
-		order = append(order, name)
-		notes = append(notes, "Provider "+name+": "+from+".")
+	c.Providers, c.Models = map[string]Provider{}, map[string]Model{}
+	var serving string
+	var notes []string
+	for _, s := range sources {
+		values, missing := lookUp(s.needs, env)
+		switch {
+		case len(missing) == len(s.needs):
+		case len(missing) > 0:
+			if !slices.Contains(missing, "AWS_BEARER_TOKEN_BEDROCK") { // a region alone is for other things
+				notes = append(notes, "Not used: "+s.name+" needs "+missing[0]+" too.")
+			}
+		case s.name == "bedrock" && !awsRegion.MatchString(values[1]):
+			notes = append(notes, "Not used: bedrock, because AWS_REGION is not the name of a region.")
+		case serving != "":
+			notes = append(notes, "Not used: "+s.name+" ("+s.needs[0]+" is set). To use several providers, write a configuration: hourthree init")
+		default:
+			serving = s.name
+			c.Providers[s.name] = s.make(values)
+			notes = append(notes, "Every model name goes to "+s.note+" ("+s.needs[0]+").")
+		}
 	}
-	if key := get("OPENAI_API_KEY"); key != "" {
-		add("openai", "key from OPENAI_API_KEY", Provider{Type: "openai", APIKey: NewSecret(key), BaseURL: get("OPENAI_BASE_URL")})
+	if _, ok := env("OPENAI_BASE_URL"); ok && serving == "openai" {
+		notes = append(notes, "OPENAI_BASE_URL is not used: it tells clients where the router is. For another address write a configuration: hourthree init")
 	}
-	if at, key := get("AZURE_OPENAI_ENDPOINT"), get("AZURE_OPENAI_API_KEY"); at != "" && key != "" {
-		add("azure", "AZURE_OPENAI_ENDPOINT, key from AZURE_OPENAI_API_KEY", Provider{Type: "azure", APIKey: NewSecret(key), BaseURL: at})
+	if serving == "" {
+		return simulated(c), append(notes,
+			"NO PROVIDER IS CONFIGURED: serving SIMULATED providers. No model answers; the text is made up.",
+			"Set OPENAI_API_KEY (or AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY), or run: hourthree init")
 	}
-	if key := get("ANTHROPIC_API_KEY"); key != "" {
-		add("anthropic", "key from ANTHROPIC_API_KEY, through Anthropic's OpenAI-compatible API", Provider{Type: "openai-compatible", APIKey: NewSecret(key), BaseURL: "https://api.anthropic.com/v1"})
+	c.Models["*"] = Model{Targets: []Target{DefaultTarget(serving)}}
+	c.Passthrough = map[string]string{"/v1": serving}
+	return c, notes
+}
+
+var awsRegion = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]+$`)
+
+func lookUp(names []string, env func(string) (string, bool)) (values, missing []string) {
+	for _, name := range names {
+		v, _ := env(name)
+		v = strings.TrimSpace(v)
+		values = append(values, v)
+		if v == "" {
+			missing = append(missing, name)
+		}
 	}
-	if key := get("GEMINI_API_KEY"); key != "" {
-		add("gemini", "key from GEMINI_API_KEY, through Gemini's OpenAI-compatible API", Provider{Type: "openai-compatible", APIKey: NewSecret(key), BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai"})
-	}
-	if key, region := get("AWS_BEARER_TOKEN_BEDROCK"), get("AWS_REGION"); key != "" && region != "" {
-		add("bedrock", "key from AWS_BEARER_TOKEN_BEDROCK, through Bedrock's OpenAI-compatible API in "+region,
-			Provider{Type: "openai-compatible", APIKey: NewSecret(key), BaseURL: "https://bedrock-runtime." + region + ".amazonaws.com/openai/v1", Region: region})
-	}
-	if len(order) == 0 {
-		return simulated(c)
-	}
-	c.Models["*"] = Model{Targets: []Target{{Provider: order[0], Model: "*"}}}
-	c.Passthrough["/v1"] = order[0]
-	c.complete()
-	return c, append(notes, "Every model name is passed to "+order[0]+"; write a configuration (hourthree init) to use several.")
+	return values, missing
 }
 
 // simulated is what is served when nothing is known.
-func simulated(c *Config) (*Config, []string) {
-	for _, name := range []string{"sim-a", "sim-b"} {
-		c.Providers[name] = Provider{Type: "simulated", Domain: name}
-	}
+func simulated(c *Config) *Config {
 	m := Model{Degraded: &Degraded{Message: "The assistant is unavailable at the moment."}}
-	for i, name := range slices.Sorted(maps.Keys(c.Providers)) {
-		m.Targets = append(m.Targets, Target{Provider: name, Order: i + 1})
+	for i, name := range []string{"sim-a", "sim-b"} {
+		c.Providers[name] = Provider{Type: "simulated", Domain: name}
+		t := DefaultTarget(name)
+		t.Order = i + 1
+		m.Targets = append(m.Targets, t)
 	}
 	c.Models["demo"] = m
-	c.complete()
-	return c, []string{
-		"NO PROVIDER IS CONFIGURED: serving SIMULATED providers. No model answers; the text is made up.",
-		"Set OPENAI_API_KEY (or AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY), or run: hourthree init",
-	}
+	return c
 }

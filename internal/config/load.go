@@ -5,11 +5,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -17,126 +19,124 @@ import (
 // maxFile bounds a configuration file.
 const maxFile = 8 << 20
 
-// Default is the configuration of an empty file.
-func Default() *Config {
-	return &Config{
-		Listen: "127.0.0.1:8080",
-		Admin:  Admin{Listen: "127.0.0.1:8081"},
-		Defaults: Defaults{
-			Timeouts: Timeouts{Connect: Duration(3 * time.Second), Idle: Duration(30 * time.Second), Total: Duration(10 * time.Minute)},
-			Retry:    Retry{Attempts: 3, Ratio: 0.1, MaxRatio: 1, PerSuccess: 0.1},
-			Breaker: Breaker{
-				Window: Duration(10 * time.Second), MinRequests: 20, FailureRatio: 0.5, CoolDown: Duration(5 * time.Second),
-				MaxCoolDown: Duration(time.Minute), Probes: 3, Ramp: Duration(time.Minute),
-			},
-			Queue: Queue{Length: 1000, Bytes: 64 << 20, Wait: Duration(200 * time.Millisecond)},
-		},
-		HTTP: HTTP{
-			MaxBody: 64 << 20, MaxHeader: 32 << 10, HeaderTimeout: Duration(5 * time.Second),
-			WriteTimeout: Duration(30 * time.Second), Drain: Duration(10 * time.Minute),
-		},
-	}
-}
-
-// Load reads and checks a file. The error is Problems, or that of reading.
+// Load reads and checks a file. The error is always Problems.
 func Load(path string, env func(string) (string, bool)) (*Config, error) {
-	c, ps, err := Check(path, env)
-	if err != nil {
-		return nil, err
-	}
-	if ps.fatal() {
+	c, ps := Check(path, env)
+	if ps.Fatal() {
 		return nil, ps
 	}
 	return c, nil
 }
 
 // Check reads a file and returns everything there is to say about it,
-// warnings included.
-func Check(path string, env func(string) (string, bool)) (*Config, Problems, error) {
-	info, err := os.Stat(path)
+// warnings included. The configuration is usable when nothing is fatal.
+func Check(path string, env func(string) (string, bool)) (*Config, Problems) {
+	data, err := read(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w", err)
+		return Default(), Problems{{File: path, Message: "cannot be read: " + err.Error()}}
 	}
-	if info.Size() > maxFile {
-		return nil, nil, fmt.Errorf("read configuration: %s is larger than %s", path, Bytes(maxFile))
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w", err)
-	}
-	c, ps := Parse(path, data, env)
-	return c, ps, nil
+	return Parse(path, data, env)
 }
 
-// Parse checks a document. The configuration is usable when none of the
-// problems is an error.
+// read returns the file without its name in the error, which the problem has.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err == nil {
+		defer f.Close()
+		var data []byte
+		if data, err = io.ReadAll(io.LimitReader(f, maxFile+1)); len(data) > maxFile {
+			err = fmt.Errorf("it is larger than %s", Bytes(maxFile))
+		}
+		if err == nil {
+			return data, nil
+		}
+	}
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return nil, err
+}
+
+// Parse checks a document. The configuration is usable when nothing is fatal.
 func Parse(file string, data []byte, env func(string) (string, bool)) (*Config, Problems) {
-	d := &decoder{file: file, lines: strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n"), env: env, at: map[string]*yaml.Node{}}
+	d := &decoder{file: file, env: env, page: newPage(data), at: map[string]*yaml.Node{}, referred: map[string]string{}}
 	c := Default()
 	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	err := yaml.Load(data, &doc)
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		d.page.rest = true
 		d.syntax(err)
-		return c, d.problems
+	case len(doc.Content) == 0:
+		d.note(nil, Problem{Message: "the file is empty", Hint: "hourthree init writes an example"})
+	default:
+		d.value(doc.Content[0], reflect.ValueOf(c).Elem(), "", "")
+		(&checker{decoder: d, c: c}).run()
 	}
-	if len(doc.Content) == 0 {
-		d.note(nil, "", "the file is empty", "hourthree init writes an example")
-		return c, d.problems
-	}
-	d.value(doc.Content[0], reflect.ValueOf(c).Elem(), "", nil)
-	c.complete()
-	(&checker{decoder: d, c: c}).run()
-	slices.SortStableFunc(d.problems, func(a, b Problem) int {
+	return c, d.finish()
+}
+
+// finish puts the problems in file order and adds the excerpts, which need to
+// know all that may be shown.
+func (d *decoder) finish() Problems {
+	ps := d.problems
+	slices.SortStableFunc(ps, func(a, b Problem) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
 		}
 		return a.Column - b.Column
 	})
-	return c, d.problems
+	for i := range ps {
+		ps[i].excerpt, ps[i].caret = d.page.excerpt(ps[i].Line, ps[i].Column)
+	}
+	if d.unshown > 0 {
+		ps = append(ps, Problem{File: d.file, Message: fmt.Sprintf("%d more problems are not shown", d.unshown)})
+	}
+	return ps
 }
 
 // syntax notes what the YAML library says, with its place.
 func (d *decoder) syntax(err error) {
-	p := Problem{File: d.file, Message: strings.TrimPrefix(err.Error(), "yaml: ")}
-	var le *yaml.LoadErrors
-	if errors.As(err, &le) && len(le.Errors) > 0 {
-		first := le.Errors[0]
-		p.Line, p.Column, p.Message = first.Mark.Line, max(1, first.Mark.Column), first.Message
+	p := Problem{File: d.file, Message: "this is not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	var le *yaml.LoadError
+	if errors.As(err, &le) {
+		p.Line, p.Column, p.Message = le.Mark.Line, le.Mark.Column, "this is not YAML: "+le.Message
 	}
-	if p.Line >= 1 && p.Line <= len(d.lines) {
-		p.source = d.lines[p.Line-1]
+	switch {
+	case strings.Contains(p.Message, "anchor"): // it quotes the value
+		p.Message, p.Hint = "a value that begins with * is an alias, and there is no such anchor", "put the value in quotes"
+	case strings.Contains(p.Message, "single document"):
+		p.Message = "the file must be one document, without a further ---"
 	}
+	p.Message = clean(p.Message)
 	d.problems = append(d.problems, p)
 }
 
-// complete fills in what depends on other fields.
-func (c *Config) complete() {
-	for name, m := range c.Models {
-		for i := range m.Targets {
-			t := &m.Targets[i]
-			if t.Order == 0 {
-				t.Order = 1
-			}
-			if t.Weight == 0 {
-				t.Weight = 1
-			}
-		}
-		c.Models[name] = m
-	}
-}
-
-// ID is a short digest of the settings, secrets by their digest only, so that
-// replicas can be compared.
+// ID is a short digest of the settings, keys included, by which replicas are
+// compared and a reload is seen to have changed something. It reveals nothing
+// of the keys.
 func (c *Config) ID() string {
-	text, err := yaml.Marshal(c)
+	h := sha256.New()
+	text, err := yaml.Dump(c) // sorted by name, secrets hidden
 	if err != nil {
 		return "unknown"
 	}
-	h := sha256.New()
 	h.Write(text)
-	for _, w := range c.Workloads {
-		for _, k := range w.Keys {
-			sum := sha256.Sum256([]byte(k.value))
-			text = append(text, sum[:]...)
+	secret := func(s Secret) {
+		sum := sha256.Sum256([]byte(s.value))
+		h.Write(sum[:])
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Providers)) {
+		p := c.Providers[name]
+		secret(p.APIKey)
+		for _, header := range slices.Sorted(maps.Keys(p.Headers)) {
+			secret(p.Headers[header])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Workloads)) {
+		for _, k := range c.Workloads[name].Keys {
+			secret(k)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:4])

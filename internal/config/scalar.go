@@ -1,24 +1,39 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // Duration is a Go duration such as 500ms, 30s or 10m. A bare number is
-// refused, except 0.
+// refused, except 0: whether it meant seconds or milliseconds is not guessed.
 type Duration time.Duration
 
 // Duration returns it as Go has it.
 func (d Duration) Duration() time.Duration { return time.Duration(d) }
 
-// String writes it as it is configured.
-func (d Duration) String() string { return time.Duration(d).String() }
+// String writes it as it is configured: 10m, not 10m0s.
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-2]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-2]
+	}
+	return s
+}
 
-// MarshalYAML writes it as it is configured.
-func (d Duration) MarshalYAML() (any, error) { return d.String(), nil }
+// MarshalText writes it as it is configured.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// maxDuration is beyond any use, and far from where sums overflow.
+const maxDuration = 10_000 * time.Hour
 
 func (d *Duration) parse(text string) error {
 	if text == "0" {
@@ -28,15 +43,17 @@ func (d *Duration) parse(text string) error {
 	v, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return fmt.Errorf("must be a duration such as 500ms, 30s or 10m")
+		return errors.New("must be a duration such as 500ms, 30s or 10m")
 	case v < 0:
-		return fmt.Errorf("must not be negative")
+		return errors.New("must not be negative")
+	case v > maxDuration:
+		return fmt.Errorf("must be at most %s", Duration(maxDuration))
 	}
 	*d = Duration(v)
 	return nil
 }
 
-// AutoDuration is a duration, or auto: learned from healthy calls.
+// AutoDuration is a duration above 0, or auto: learned from healthy calls.
 type AutoDuration struct{ fixed Duration }
 
 // Fixed is the configured duration, 0 for auto.
@@ -50,69 +67,101 @@ func (a AutoDuration) String() string {
 	return a.fixed.String()
 }
 
-// MarshalYAML writes it as it is configured.
-func (a AutoDuration) MarshalYAML() (any, error) { return a.String(), nil }
+// MarshalText writes it as it is configured.
+func (a AutoDuration) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 func (a *AutoDuration) parse(text string) error {
-	if text == "auto" {
-		a.fixed = 0
-		return nil
-	}
 	var d Duration
-	if err := d.parse(text); err != nil {
-		return fmt.Errorf("%w, or auto", err)
-	}
-	if d == 0 {
-		return fmt.Errorf("must be above 0, or auto")
+	if text != "auto" {
+		if err := d.parse(text); err != nil {
+			return fmt.Errorf("%w, or auto", err)
+		}
+		if d == 0 {
+			return errors.New("must be above 0, or auto")
+		}
 	}
 	a.fixed = d
 	return nil
 }
 
-// Bytes is a size such as 64MiB, 10MB or 4096. 0 stands for auto where auto
-// is allowed.
+// Bytes is a size such as 64MiB, 10MB or 4096.
 type Bytes int64
 
 // Bytes returns the number of bytes.
 func (b Bytes) Bytes() int64 { return int64(b) }
 
-// MarshalYAML writes it as it is configured.
-func (b Bytes) MarshalYAML() (any, error) { return b.String(), nil }
+// MarshalText writes it as it is configured.
+func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 
-var units = []struct {
-	name string
-	size int64
-}{
-	{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"KB", 1e3}, {"B", 1}, {"", 1},
-}
+// maxBytes is 1 PiB: beyond any machine, and exact as a float.
+const maxBytes = 1 << 50
+
+var (
+	sizeForm  = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([kKMG]i?B|B)?$`)
+	sizeUnits = map[string]float64{"": 1, "B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+)
 
 // String writes it in the largest binary unit that fits.
 func (b Bytes) String() string {
-	for _, u := range units[:3] {
-		if b != 0 && int64(b)%u.size == 0 {
-			return strconv.FormatInt(int64(b)/u.size, 10) + u.name
+	for _, unit := range []string{"GiB", "MiB", "KiB"} {
+		if size := Bytes(sizeUnits[unit]); b != 0 && b%size == 0 {
+			return strconv.FormatInt(int64(b/size), 10) + unit
 		}
 	}
 	return strconv.FormatInt(int64(b), 10)
 }
 
 func (b *Bytes) parse(text string) error {
-	for _, u := range units {
-		number, ok := strings.CutSuffix(text, u.name)
-		if !ok {
-			continue
-		}
-		f, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		if err != nil || f < 0 || f*float64(u.size) > 1<<50 {
-			break
-		}
-		*b = Bytes(f * float64(u.size))
-		return nil
+	bad := errors.New("must be a size such as 64MiB, 10MB or 4096")
+	m := sizeForm.FindStringSubmatch(text)
+	if m == nil {
+		return bad
 	}
-	return fmt.Errorf("must be a size such as 64MiB, 10MB or 4096")
+	size, ok := sizeUnits[m[2]]
+	f, err := strconv.ParseFloat(m[1], 64)
+	if !ok || err != nil {
+		return bad
+	}
+	if f*size > maxBytes {
+		return errors.New("is larger than any machine has")
+	}
+	*b = Bytes(f * size)
+	return nil
 }
 
-// Secret is a value that no printed form shows.
+// AutoBytes is a size above 0, or auto: taken from the machine.
+type AutoBytes struct{ fixed Bytes }
+
+// Bytes is the configured size, 0 for auto.
+func (a AutoBytes) Bytes() int64 { return int64(a.fixed) }
+
+// String writes it as it is configured.
+func (a AutoBytes) String() string {
+	if a.fixed == 0 {
+		return "auto"
+	}
+	return a.fixed.String()
+}
+
+// MarshalText writes it as it is configured.
+func (a AutoBytes) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+func (a *AutoBytes) parse(text string) error {
+	var b Bytes
+	if text != "auto" {
+		if err := b.parse(text); err != nil {
+			return fmt.Errorf("%w, or auto", err)
+		}
+		if b == 0 {
+			return errors.New("must be above 0, or auto")
+		}
+	}
+	a.fixed = b
+	return nil
+}
+
+// Secret is a value that no printed form shows: not as text, YAML or JSON,
+// not in a log line, and under no formatting verb.
 type Secret struct{ value string }
 
 // NewSecret wraps a value.
@@ -121,7 +170,7 @@ func NewSecret(v string) Secret { return Secret{v} }
 // Reveal returns the value.
 func (s Secret) Reveal() string { return s.value }
 
-// String hides the value.
+// String hides the value; it is empty when there is none.
 func (s Secret) String() string {
 	if s.value == "" {
 		return ""
@@ -129,21 +178,24 @@ func (s Secret) String() string {
 	return "***"
 }
 
-// GoString hides the value.
-func (s Secret) GoString() string { return s.String() }
+// Format hides the value under every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
 
-// MarshalYAML hides the value.
-func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
-
-// MarshalText hides the value, in JSON too.
+// MarshalText hides the value, in YAML and JSON alike.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// LogValue hides the value.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
 func (s *Secret) parse(text string) error {
-	if strings.ContainsAny(text, "\r\n\x00") {
-		return fmt.Errorf("must be one line")
-	}
+	text = strings.TrimSpace(text) // a file or a variable often ends in a newline
 	if text == "" {
-		return fmt.Errorf("must not be empty")
+		return errors.New("must not be empty")
+	}
+	for _, r := range text {
+		if r < ' ' || r == 0x7f {
+			return errors.New("must be one line without control characters")
+		}
 	}
 	s.value = text
 	return nil

@@ -1,10 +1,10 @@
-// Command gen writes the JSON schema and the reference of the configuration
-// from the types of package config and the comments on their fields. Run it
-// with go generate ./internal/config.
+// Command gen writes the JSON schema and the reference page of the
+// configuration from the types of package config, their tags and the comments
+// on their fields. Run it with go generate ./internal/config; a test holds the
+// files to it.
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -13,200 +13,114 @@ import (
 	"log"
 	"os"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/hourthree/hourthree/internal/config"
 )
 
 func main() {
-	g := &generator{comments: comments("config.go"), seen: map[reflect.Type]bool{}}
-	schema := g.object(reflect.TypeFor[config.Config]())
-	schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	schema["title"] = "Hourthree configuration"
-	out, err := json.MarshalIndent(schema, "", "  ")
+	files, err := generate(".")
 	if err != nil {
 		log.Fatal(err)
 	}
-	out = append(out, '\n')
-	for _, path := range []string{"schema.json", "../../docs/config.schema.json"} {
-		if err := os.WriteFile(path, out, 0o644); err != nil {
+	for path, text := range files {
+		if err := os.WriteFile(path, text, 0o644); err != nil {
 			log.Fatal(err)
 		}
 	}
-	if err := os.WriteFile("../../docs/config.md", g.reference(), 0o644); err != nil {
-		log.Fatal(err)
+}
+
+// generate returns the files by path. dir is that of package config, to which
+// the paths are relative.
+func generate(dir string) (map[string][]byte, error) {
+	comments, err := readComments(dir + "/config.go")
+	if err != nil {
+		return nil, err
 	}
+	s := (&schemaWriter{comments}).object(reflect.ValueOf(*config.Default()))
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "Hourthree configuration"
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	text = append(text, '\n')
+	page := &pageWriter{comments: comments, seen: map[reflect.Type]bool{}}
+	return map[string][]byte{
+		"schema.json": text, "../../docs/config.schema.json": text, "../../docs/config.md": page.write(),
+	}, nil
 }
 
-type generator struct {
-	comments map[string]string // Type or Type.Field -> text
-	seen     map[reflect.Type]bool
-	page     bytes.Buffer
-}
-
-func comments(path string) map[string]string {
+// readComments returns the comments of types and fields, by Type and
+// Type.Field, on one line each. A field without one is an error: the comment
+// is its documentation.
+func readComments(path string) (map[string]string, error) {
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 	if err != nil {
-		log.Fatal(err)
+		return nil, err
 	}
 	out := map[string]string{}
-	ast.Inspect(f, func(n ast.Node) bool {
-		gen, ok := n.(*ast.GenDecl)
-		if !ok || len(gen.Specs) != 1 {
-			return true
+	for _, decl := range f.Decls {
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok || gen.Tok != token.TYPE {
+			continue
 		}
-		spec, ok := gen.Specs[0].(*ast.TypeSpec)
+		spec := gen.Specs[0].(*ast.TypeSpec)
+		out[spec.Name.Name] = oneLine(gen.Doc)
+		st, ok := spec.Type.(*ast.StructType)
 		if !ok {
-			return true
+			continue
 		}
-		out[spec.Name.Name] = strings.TrimSpace(gen.Doc.Text())
-		if st, ok := spec.Type.(*ast.StructType); ok {
-			for _, field := range st.Fields.List {
-				out[spec.Name.Name+"."+field.Names[0].Name] = strings.TrimSpace(field.Doc.Text())
+		for _, field := range st.Fields.List {
+			name := spec.Name.Name + "." + field.Names[0].Name
+			if out[name] = oneLine(field.Doc); out[name] == "" {
+				return nil, fmt.Errorf("%s has no comment", name)
 			}
 		}
-		return true
-	})
-	return out
+	}
+	return out, nil
 }
 
-type schema = map[string]any
+func oneLine(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
 
-func (g *generator) object(t reflect.Type) schema {
-	props, required := schema{}, []string{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		s := g.of(f.Type, f.Tag)
-		s["description"] = g.comments[t.Name()+"."+f.Name]
-		props[f.Tag.Get("yaml")] = s
-		if f.Tag.Get("required") != "" {
-			required = append(required, f.Tag.Get("yaml"))
-		}
-	}
-	s := schema{"type": "object", "properties": props, "additionalProperties": false}
-	if len(required) > 0 {
-		s["required"] = required
-	}
-	return s
-}
-
-// substitution is what any single value may be instead.
-const substitution = `\$\{[^}]+\}`
-
-func (g *generator) of(t reflect.Type, tag reflect.StructTag) schema {
-	duration := `^(0|([0-9.]+(ns|us|µs|ms|s|m|h))+|.*` + substitution + `.*)$`
+// defaults are the values that a new element of a list or map, or an optional
+// section, has.
+func defaults(t reflect.Type) reflect.Value {
 	switch t {
-	case reflect.TypeFor[config.Duration]():
-		return schema{"anyOf": []schema{{"type": "string", "pattern": duration}, {"const": 0}}}
-	case reflect.TypeFor[config.AutoDuration]():
-		return schema{"type": "string", "pattern": strings.Replace(duration, "^(0|", "^(auto|", 1)}
-	case reflect.TypeFor[config.Bytes]():
-		return schema{"anyOf": []schema{{"type": "string", "pattern": `^(auto|[0-9.]+ ?([KMG]iB|[kKMG]?B)?|.*` + substitution + `.*)$`}, {"type": "integer", "minimum": 0}}}
-	case reflect.TypeFor[config.Secret]():
-		return schema{"type": "string", "minLength": 1}
+	case reflect.TypeFor[config.Target]():
+		return reflect.ValueOf(config.DefaultTarget(""))
+	case reflect.TypeFor[config.Simulated]():
+		return reflect.ValueOf(config.DefaultSimulated())
 	}
+	return reflect.Zero(t)
+}
+
+// inner is the struct behind a section, and its default value: the value
+// itself, or what is behind a pointer or in a list or map.
+func inner(v reflect.Value) (reflect.Value, bool) {
+	t := v.Type()
 	switch t.Kind() {
-	case reflect.Pointer:
-		return g.of(t.Elem(), tag)
-	case reflect.Struct:
-		return g.object(t)
-	case reflect.Map:
-		return schema{"type": "object", "additionalProperties": g.of(t.Elem(), "")}
-	case reflect.Slice:
-		return schema{"type": "array", "items": g.of(t.Elem(), "")}
-	case reflect.Int, reflect.Int64:
-		return bounded("integer", tag)
-	case reflect.Float64:
-		return bounded("number", tag)
+	case reflect.Pointer, reflect.Map, reflect.Slice:
+		t = t.Elem()
+		v = defaults(t)
 	}
-	s := schema{"type": "string"}
-	if e := tag.Get("enum"); e != "" {
-		s = schema{"anyOf": []schema{{"enum": strings.Split(e, ",")}, {"type": "string", "pattern": substitution}}}
-		if strings.Contains(e, "500") { // YAML reads a bare 500 as a number
-			s["anyOf"] = append(s["anyOf"].([]schema), schema{"enum": []int{500, 503, 429}})
-		}
-	}
-	return s
+	return v, t.Kind() == reflect.Struct && t.NumField() > 0 && t.Field(0).Tag.Get("yaml") != ""
 }
 
-func bounded(kind string, tag reflect.StructTag) schema {
-	s := schema{"type": kind}
-	for name, key := range map[string]string{"min": "minimum", "max": "maximum"} {
-		if v, err := strconv.ParseFloat(tag.Get(name), 64); err == nil {
-			s[key] = v
-		}
+// defaultOf is the default of a single value, as it is written in the file;
+// ok is false where there is none to show.
+func defaultOf(v reflect.Value) (text string, ok bool) {
+	switch x := v.Interface().(type) {
+	case config.Secret:
+		return "", false
+	case fmt.Stringer:
+		return x.String(), true
 	}
-	return schema{"anyOf": []schema{s, {"type": "string", "pattern": substitution}}}
-}
-
-// reference is the page for people: one table for each type.
-func (g *generator) reference() []byte {
-	g.page.WriteString(`# Configuration
-
-One YAML file. An unknown or repeated name is an error, and all errors are
-reported at once with their place. A single value may hold ` + "`${NAME}`, `${NAME:-default}`" + `
-or ` + "`${file:/path}`" + `; a name that is unset or empty is an error, ` + "`$$`" + ` is a dollar
-sign. Durations are Go durations such as ` + "`500ms`" + ` or ` + "`10m`" + `. Write an example with
-` + "`hourthree init`" + `, check a file with ` + "`hourthree validate FILE`" + `.
-
-This page is made from the types; ` + "`config.schema.json`" + ` is the same for editors.
-`)
-	g.table(reflect.TypeFor[config.Config](), "the file", config.Default())
-	return g.page.Bytes()
-}
-
-func (g *generator) table(t reflect.Type, title string, defaults any) {
-	if g.seen[t] {
-		return
+	switch v.Kind() {
+	case reflect.String:
+		return v.String(), v.String() != ""
+	case reflect.Int, reflect.Int64, reflect.Float64:
+		return fmt.Sprint(v.Interface()), true
 	}
-	g.seen[t] = true
-	fmt.Fprintf(&g.page, "\n## %s\n\n%s\n\n| setting | default | meaning |\n|---|---|---|\n", title, g.comments[t.Name()])
-	type next struct {
-		t        reflect.Type
-		title    string
-		defaults any
-	}
-	var later []next
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name := f.Tag.Get("yaml")
-		value, shown := any(nil), ""
-		if defaults != nil {
-			v := reflect.Indirect(reflect.ValueOf(defaults)).Field(i)
-			value = v.Interface()
-			if v.Kind() != reflect.Struct && v.Kind() != reflect.Map && v.Kind() != reflect.Slice && v.Kind() != reflect.Pointer && !v.IsZero() {
-				shown = fmt.Sprintf("`%v`", value)
-			}
-		}
-		if f.Type == reflect.TypeFor[config.AutoDuration]() || f.Tag.Get("auto") != "" {
-			shown = "`auto`"
-		}
-		if f.Tag.Get("required") != "" {
-			shown = "required"
-		}
-		text := g.comments[t.Name()+"."+f.Name]
-		if e := f.Tag.Get("enum"); e != "" && !strings.Contains(text, strings.Split(e, ",")[0]) {
-			text += " One of " + strings.ReplaceAll(e, ",", ", ") + "."
-		}
-		fmt.Fprintf(&g.page, "| `%s` | %s | %s |\n", name, shown, strings.ReplaceAll(text, "|", "\\|"))
-		inner, sub := f.Type, title+"."+name
-		if title == "the file" {
-			sub = name
-		}
-		switch inner.Kind() {
-		case reflect.Map:
-			inner, sub, value = inner.Elem(), sub+".<name>", nil
-		case reflect.Slice:
-			inner, sub, value = inner.Elem(), sub+"[]", nil
-		case reflect.Pointer:
-			inner, value = inner.Elem(), nil
-		}
-		if inner.Kind() == reflect.Struct && inner.NumField() > 0 && inner.Field(0).Tag.Get("yaml") != "" {
-			later = append(later, next{inner, sub, value})
-		}
-	}
-	for _, n := range later {
-		g.table(n.t, n.title, n.defaults)
-	}
+	return "", false
 }
