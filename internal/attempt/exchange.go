@@ -46,6 +46,10 @@ func (e *exchange) do(ctx context.Context) {
 	e.watch.phase(e.start, e.call.Timeouts.Headers, fault.ErrHeadersTimeout)
 	var conn provider.ConnInfo
 	out, err := e.request(provider.WithTrace(ctx, &conn))
+	if errors.Is(err, provider.ErrPath) {
+		e.verdict = fault.Verdict{Class: fault.Client, Scope: fault.ScopeRequest, Reason: "bad_path"}
+		return
+	}
 	if err != nil {
 		e.verdict = fault.Verdict{Class: fault.Credential, Scope: fault.ScopeKey, Reason: "provider_config", Elsewhere: true}
 		return

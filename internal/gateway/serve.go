@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -114,6 +115,10 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, where place) {
 
 // accept notes what the request says about itself.
 func (x *inbound) accept() {
+	if x.r.Body != nil && x.r.Body != http.NoBody {
+		// Behind an early refusal net/http reads what is left of the body.
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(bodyPause)) // writers without deadlines have none to miss
+	}
 	x.id = requestID(x.r.Header)
 	x.w.Header().Set("X-Request-Id", x.id)
 	x.repeats = inboundAttempt(x.r.Header)
@@ -168,24 +173,25 @@ func (x *inbound) read() bool {
 	}
 	var err error
 	x.body, err = admit.ReadBody(body, x.r.ContentLength, x.MaxBody, lease)
+	if err != nil {
+		return x.unread(err)
+	}
 	body.done()
-	return err == nil || x.unread(err)
+	return true
 }
 
 // unread answers a body that could not be read.
 func (x *inbound) unread(err error) bool {
 	var large admit.ErrTooLarge
+	x.w.Header().Set("Connection", "close")
 	switch {
 	case errors.As(err, &large):
-		x.w.Header().Set("Connection", "close")
 		x.reject(http.StatusRequestEntityTooLarge, fault.Client, "body_too_large", large.Error()+". Raise http.max_body if such requests are meant to pass.", "")
 	case errors.Is(err, admit.ErrOverload):
-		x.w.Header().Set("Connection", "close")
 		return x.overloaded()
-	case x.r.Context().Err() != nil:
+	case x.r.Context().Err() != nil && !errors.Is(err, os.ErrDeadlineExceeded): // net/http cancels for either
 		x.sent.class, x.sent.reason = fault.Canceled, "client_gone"
 	default:
-		x.w.Header().Set("Connection", "close")
 		x.reject(http.StatusRequestTimeout, fault.Client, "body_incomplete", "The request body did not arrive whole and in time.", "")
 	}
 	return false
