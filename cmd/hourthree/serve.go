@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/spf13/cobra"
 
 	"github.com/hourthree/hourthree/internal/app"
@@ -35,6 +36,9 @@ running requests end, new ones are not taken; a second signal ends at once.`,
 }
 
 func serve(o app.Options) error {
+	// Within a container the heap keeps to nine tenths of its limit, unless
+	// GOMEMLIMIT says otherwise. Without a limit there is nothing to set.
+	_, _ = memlimit.Set(memlimit.WithRatio(0.9), memlimit.WithProvider(memlimit.FromCgroup))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	context.AfterFunc(ctx, stop) // the second signal has its usual effect

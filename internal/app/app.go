@@ -345,6 +345,12 @@ func memoryLimit(c *config.Config) int64 {
 	if n := c.Memory.Limit.Bytes(); n > 0 {
 		return n
 	}
-	cgroup, _ := memlimit.FromCgroup() // no cgroup is no limit
-	return admit.MemoryLimit(debug.SetMemoryLimit(-1), int64(min(cgroup, 1<<62)))
+	most, err := memlimit.FromCgroup()
+	if err != nil || most >= 1<<60 {
+		most, err = memlimit.FromSystem()
+	}
+	if err != nil {
+		most = 0
+	}
+	return admit.MemoryLimit(debug.SetMemoryLimit(-1), int64(most))
 }
