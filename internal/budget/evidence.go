@@ -3,11 +3,11 @@ package budget
 import "math"
 
 // When the ratio grows and when it comes back. Amounts of noise are in
-// standard deviations; the growth factor reaches 1.0 from 0.1 in six steps of
+// standard deviations; the growth factor reaches 1.0 from 0.1 in four steps of
 // a tenth of the window, so that both targets failing half their calls are met
-// within 10 s and a wrong step is small.
+// within seconds.
 const (
-	growthNum, growthDen = 3, 2 // x1.5 a step
+	growthNum, growthDen = 2, 1 // x2 a step
 
 	minExtras   = 10  // extra attempts in the window that make evidence
 	minSample   = 10  // first attempts that make a rate
