@@ -12,30 +12,34 @@ const (
 
 // call is one permit given out.
 type call struct {
-	id        uint64
-	gen       uint32
-	kind      kind
-	class     uint8
-	start     time.Time
-	slow      time.Duration
-	silence   time.Duration
-	judged    bool  // has a slow verdict
-	judgedSec int64 // the second it was given in
-	answered  bool
-	proven    bool
+	id       uint64
+	gen      uint32
+	kind     kind
+	class    uint8
+	verdict  count // ok, failed, or none of them
+	slot     uint8 // of the verdict among the recent ones
+	answered bool
+	lost     bool // its lease ended: it has been judged
+	listed   bool
+	sec      int64  // the second its verdict is counted in
+	after    uint64 // first contents before it began
+	start    time.Time
+	slow     time.Duration
+	silence  time.Duration
 
 	prev, next *call
-	listed     bool
 }
 
-// Permit allows one call. It is a value; settling it twice does nothing.
+// Permit allows one call. It is a value; what is said of it twice, or after
+// its end, does nothing.
 type Permit struct {
 	c     *call
 	id    uint64
 	probe bool
 }
 
-// Probe reports that the call decides over the target.
+// Probe reports that the call decides over the target and that others wait
+// for it.
 func (p Permit) Probe() bool { return p.probe }
 
 func (p Permit) valid() *call {
@@ -53,7 +57,10 @@ func (b *Breaker) begin(now time.Time, c Call, k kind) Permit {
 		b.free = n.next
 	}
 	b.nextID++
-	*n = call{id: b.nextID, gen: b.gen, kind: k, class: c.Class % classes, start: now, slow: c.Slow, silence: c.Silence}
+	*n = call{
+		id: b.nextID, gen: b.gen, kind: k, class: c.Class % classes, verdict: none, after: b.contents,
+		start: now, slow: c.Slow, silence: c.Silence,
+	}
 	b.inflight++
 	b.waiting.push(n)
 	return Permit{c: n, id: n.id, probe: k == kindProbe}
@@ -62,107 +69,114 @@ func (b *Breaker) begin(now time.Time, c Call, k kind) Permit {
 // recycle keeps the record for the next call; its id no longer matches any
 // permit.
 func (b *Breaker) recycle(c *call) {
-	if c == b.probe {
-		b.probe = nil
-	}
 	*c = call{next: b.free}
 	b.free = c
 }
 
+// mark gives a call its verdict, in place of the one it may have: each call
+// is counted once, in the second of its last verdict.
+func (b *Breaker) mark(now time.Time, c *call, v count) {
+	if c.verdict != none {
+		b.window.take(c.sec, c.verdict)
+	}
+	c.verdict, c.sec = v, b.window.add(now, v)
+	b.window.remember(now, c, v == ok)
+}
+
+// unmark takes back the failure of a call that was slow and then ended in a
+// way that says nothing. That it was slow stands: callers who lose patience
+// with a hung target must not hide the hang.
+func (b *Breaker) unmark(now time.Time, c *call) {
+	if c.verdict == failed {
+		b.window.take(c.sec, failed)
+		b.window.add(now, left)
+		b.window.forget(c)
+		c.verdict = none
+	}
+}
+
 // waiting is the calls without content, by latency class in start order, so
-// that within a class the first is the next to become slow. Calls with a slow
-// verdict move to a list of their own: they still wait, but have been judged.
+// that within a class the next to become slow is known without looking at
+// the others.
 type waiting struct {
-	lists  [classes]ring
-	judged [classes]ring
-	n      int
+	lists [classes]list
+	n     int
 }
 
-type ring struct{ root call }
-
-func (w *waiting) init() {
-	for i := range w.lists {
-		for _, r := range []*ring{&w.lists[i], &w.judged[i]} {
-			r.root.prev, r.root.next = &r.root, &r.root
-		}
-	}
-}
-
-func (r *ring) head() *call {
-	if r.root.next == &r.root {
-		return nil
-	}
-	return r.root.next
-}
-
-func (r *ring) push(c *call) {
-	c.prev, c.next = r.root.prev, &r.root
-	c.prev.next, c.next.prev = c, c
-	c.listed = true
+type list struct {
+	head, tail *call
+	unjudged   *call // the first without a slow verdict
 }
 
 func (w *waiting) push(c *call) {
-	w.lists[c.class].push(c)
+	l := &w.lists[c.class]
+	if c.prev = l.tail; c.prev != nil {
+		c.prev.next = c
+	} else {
+		l.head = c
+	}
+	l.tail = c
+	if l.unjudged == nil {
+		l.unjudged = c
+	}
+	c.listed = true
 	w.n++
 }
 
-func unlink(c *call) {
-	c.prev.next, c.next.prev = c.next, c.prev
-	c.prev, c.next, c.listed = nil, nil, false
-}
-
 func (w *waiting) remove(c *call) {
-	if c.listed {
-		unlink(c)
-		w.n--
+	if !c.listed {
+		return
 	}
+	l := &w.lists[c.class]
+	if l.unjudged == c {
+		l.unjudged = c.next
+	}
+	if c.prev != nil {
+		c.prev.next = c.next
+	} else {
+		l.head = c.next
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
+	} else {
+		l.tail = c.prev
+	}
+	c.prev, c.next, c.listed = nil, nil, false
+	w.n--
 }
 
-// pass moves a judged call out of the way of the next.
-func (w *waiting) pass(c *call) {
-	unlink(c)
-	w.judged[c.class].push(c)
-}
-
-// oldest is the oldest call of a class that has no slow verdict yet.
-func (w *waiting) oldest(class int) *call { return w.lists[class].head() }
-
-// first is the oldest of all waiting calls.
-func (w *waiting) first() (oldest *call) {
+func (w *waiting) each(f func(*call)) {
 	for i := range w.lists {
-		for _, c := range []*call{w.lists[i].head(), w.judged[i].head()} {
-			if c != nil && (oldest == nil || c.start.Before(oldest.start)) {
-				oldest = c
-			}
+		for c := w.lists[i].head; c != nil; c = c.next {
+			f(c)
 		}
 	}
-	return oldest
 }
 
 func (w *waiting) clear() {
 	for i := range w.lists {
-		for _, r := range []*ring{&w.lists[i], &w.judged[i]} {
-			for c := r.head(); c != nil; c = r.head() {
-				w.remove(c)
-			}
+		for c := w.lists[i].head; c != nil; c = w.lists[i].head {
+			w.remove(c)
 		}
 	}
 }
 
-// peak is the most calls in flight seen while closed, over the last one to
-// two minutes.
+// peak is the most calls in flight while the target answered, over the last
+// one to two minutes of good health. Calls that pile up on a hung target are
+// not among them: it is noted with each answer.
 type peak struct {
 	from      time.Time
 	this, old int
-	last      int // the last value while it was known
+	most      int
 }
 
 func (p *peak) note(now time.Time, n int) {
-	if now.Sub(p.from) >= time.Minute {
+	switch d := now.Sub(p.from); {
+	case d >= 2*time.Minute:
+		p.old, p.this, p.from = 0, 0, now
+	case d >= time.Minute:
 		p.old, p.this, p.from = p.this, 0, now
 	}
 	p.this = max(p.this, n)
-	p.last = max(p.this, p.old)
+	p.most = max(p.this, p.old)
 }
-
-func (p *peak) of(time.Time) int { return p.last }
