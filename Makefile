@@ -43,7 +43,7 @@ check: ## format, vet, staticcheck, known vulnerabilities, race detector
 fuzz: ## a minute (FUZZ_TIME) for every fuzz target; findings become seeds
 	@grep -rHoE '^func Fuzz[A-Za-z0-9]+' --include='*_test.go' internal | while IFS=: read -r file name; do \
 		name=$${name#func }; echo "== $$(dirname "$$file") $$name"; \
-		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ_TIME) "./$$(dirname "$$file")"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 2s "./$$(dirname "$$file")"; \
 	done
 
 .PHONY: bench-speed

@@ -32,6 +32,8 @@ const upstreamKey = "sk-upstream-5f0c"
 //	hang   nothing, ever
 //	reset  the connection is closed without an answer
 //	short  an answer that breaks off before its Content-Length
+//	first, later    an error inside a 200 stream, before or after content
+//	empty, null, page    a 200 with nothing, with null, with HTML
 //	cut    a stream that breaks off; fin: one that ends early, cleanly
 //	drip   a stream of a word every 20 ms for 3 s; rain: for ever
 type fake struct {
@@ -145,6 +147,20 @@ func (f *fake) play(w http.ResponseWriter, r *http.Request, c *call) {
 		_, _ = io.WriteString(w, `{"id":"chatcmpl-1","object":"chat.completion","choices":[{"index":0,"mess`)
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
+	case "first", "later":
+		s := startStream(w, c.model)
+		if verb == "later" {
+			s.text("It ")
+		}
+		fmt.Fprint(w, `data: {"error":{"message":"The engine has died.","type":"server_error","code":500}}`+"\n\ndata: [DONE]\n\n")
+	case "empty":
+		w.Header().Set("Content-Type", "text/event-stream")
+	case "null":
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "null")
+	case "page":
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<html><title>Service maintenance</title></html>")
 	case "reset":
 		panic(http.ErrAbortHandler)
 	case "cut", "fin":

@@ -39,7 +39,7 @@ func TestStorm(t *testing.T) {
 		for _, s := range storms {
 			name := s.verb + "." + c.name()
 			models[name] = order("plain/"+name, "compatible/"+name)
-			names = append(names, strings.ReplaceAll(name, ".", "-"))
+			names = append(names, dashed(name))
 		}
 	}
 	r := startRouter(t, conf{"providers": upstreams(f), "models": models, "workloads": workloads(names...),
@@ -53,7 +53,7 @@ func TestStorm(t *testing.T) {
 		for _, s := range storms {
 			name := s.verb + "." + c.name()
 			wg.Go(func() {
-				got := c.run(t, job{Scenario: "chat", Origin: r.origin, Key: userKey + "-" + strings.ReplaceAll(name, ".", "-"), Model: name})
+				got := c.run(t, job{Scenario: "chat", Origin: r.origin, Key: userKey + "-" + dashed(name), Model: name})
 				mu.Lock()
 				defer mu.Unlock()
 				results[name] = got
@@ -69,7 +69,7 @@ func TestStorm(t *testing.T) {
 	for _, c := range clients() {
 		for _, s := range storms {
 			name := s.verb + "." + c.name()
-			in, up, got := inbound[strings.ReplaceAll(name, ".", "-")], len(f.made(name)), results[name]
+			in, up, got := inbound[dashed(name)], len(f.made(name)), results[name]
 			status := 0
 			if got.Error == nil {
 				t.Errorf("%s: no error from a model that is down: %+v", name, got)
@@ -92,3 +92,6 @@ func TestStorm(t *testing.T) {
 	t.Logf("one user call, every upstream failing (without a router a 500 costs %v):\n%-13s %-19s %9s %9s %8s %7s %10s\n%s", bare,
 		"client", "failure", "requests", "allowed", "upstream", "status", "took", strings.Join(rows, "\n"))
 }
+
+// dashed makes a workload's name of a model's.
+func dashed(model string) string { return strings.ReplaceAll(model, ".", "-") }
