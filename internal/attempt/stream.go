@@ -13,7 +13,7 @@ import (
 
 const (
 	// readBlock is the size of one read of a stream.
-	readBlock = 8 << 10
+	readBlock = 4 << 10
 	// maxHeld bounds the frames held back before content; past it the answer
 	// is committed as it stands.
 	maxHeld = 256 << 10
