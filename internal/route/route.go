@@ -80,12 +80,20 @@ func (r *Refusal) add(why Why, until time.Time) {
 	}
 }
 
-// Pick returns the next call for the pass: the lowest order first, another
-// failure domain before the same one, balanced by weight, load, latency and
-// success within one order. When only breakers stand in the way it applies
-// the all-targets-open rule. A second call to the same target comes last and
-// only where evidence allows it.
+// Pick returns the next call for the pass.
 func (m *Model) Pick(p *Pass) (*Call, Refusal) {
+	c, refusal := m.pick(p)
+	if c != nil && !p.Extra {
+		c.fund(p.Now, m.Entries)
+	}
+	return c, refusal
+}
+
+// pick looks for it: the lowest order first, another failure domain before the
+// same one, balanced by weight, load, latency and success within one order.
+// When only breakers stand in the way it applies the all-targets-open rule. A
+// second call to the same target comes last and only where evidence allows it.
+func (m *Model) pick(p *Pass) (*Call, Refusal) {
 	var refusal Refusal
 	if p.Again != nil {
 		again := p.Again
@@ -106,7 +114,7 @@ func (m *Model) Pick(p *Pass) (*Call, Refusal) {
 		return c, refusal
 	}
 	if refusal.Open > 0 {
-		slices.SortStableFunc(fresh, func(a, b scored) int { return compare(b.recent, a.recent) })
+		byRecent(fresh, p.Random)
 		if c := m.try(fresh, p, nil, (*Target).TryLastResort); c != nil {
 			return c, refusal
 		}
@@ -266,6 +274,19 @@ func balance(g []scored, random func() float64) {
 	}
 	rest := g[1:]
 	slices.SortStableFunc(rest, func(a, b scored) int { return compare(a.cost/a.share, b.cost/b.share) })
+}
+
+// byRecent orders the candidates of a last resort: a draw by the square of
+// their recent success. Always taking the best one would leave the others
+// without calls, hence without evidence and without an allowance, for good.
+func byRecent(list []scored, random func() float64) {
+	for i := range list {
+		s := max(minShare, list[i].recent)
+		list[i].share = s * s
+	}
+	for i := range list {
+		draw(list[i:], random)
+	}
 }
 
 // draw brings one candidate, drawn by share, to the front.

@@ -62,8 +62,37 @@ func (c *Call) Settle(now time.Time, r Result) {
 	moved := t.after(now)
 	t.mu.Unlock()
 	t.tell(moved)
+	c.inform(now, BudgetResult(c, r.Verdict, now.Sub(c.start), r.Timeout))
 	if t.freed != nil {
 		t.freed()
+	}
+}
+
+// fund tells the other targets of the model that a request has begun. A
+// target that is mostly a second choice sees few first attempts of its own:
+// what it may take of extra ones is a share of the requests that it stands
+// behind, and they are compared with these.
+func (c *Call) fund(now time.Time, entries []Entry) {
+	c.behind = entries
+	for _, e := range entries {
+		if t := e.Target; t != c.Target {
+			t.mu.Lock()
+			t.budget.Request(now)
+			t.mu.Unlock()
+		}
+	}
+}
+
+// inform tells them how the request's first attempt ended. Capacity and
+// time-outs are the other target's own and are left out.
+func (c *Call) inform(now time.Time, r budget.Result) {
+	r.Capacity, r.TimedOut = false, false
+	for _, e := range c.behind {
+		if t := e.Target; t != c.Target {
+			t.mu.Lock()
+			t.budget.Settle(now, r)
+			t.mu.Unlock()
+		}
 	}
 }
 

@@ -167,6 +167,7 @@ type Call struct {
 	class   learn.Class
 	tokens  int64
 	extra   bool
+	behind  []Entry // the model's targets, for a first attempt
 	start   time.Time
 	cancel  func(error)
 
