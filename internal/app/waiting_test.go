@@ -227,7 +227,7 @@ func TestD10AClientThatDoesNotReadIsDropped(t *testing.T) {
 func TestD11HangsOfOneTargetSlowNoOther(t *testing.T) {
 	u1, u2 := upstream("u1", script{hold()}), upstream("u2", after(50*time.Millisecond, answers("from two")))
 	s := setup{upstreams: []*fake{u1, u2}, defaults: "timeouts: {headers: 20s}"}
-	s.model = "degraded: {message: none}\n  n:\n    targets: [{provider: u2, model: real}]"
+	s.model = "content_policy_fallback: [n]\n  n:\n    targets: [{provider: u2, model: real}]"
 	run(t, s, func(r *rig) {
 		out := make(chan []answer)
 		go func() { out <- r.each(500, func(int) ask { return ask{} }) }()
