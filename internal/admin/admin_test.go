@@ -1,0 +1,59 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/route"
+)
+
+func get(t *testing.T, h http.Handler, host, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "http://"+host+path, nil)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func TestHandler(t *testing.T) {
+	var notReady error
+	until := time.Now().Add(time.Minute)
+	h := Handler(Options{
+		State: func(now time.Time) State {
+			return State{At: now, Targets: []route.State{{Name: "sim/<script>", Phase: "open", CoolUntil: &until, CoolKind: "capacity"}}}
+		},
+		Ready:   func() error { return notReady },
+		Metrics: http.NotFoundHandler(),
+	})
+	page := get(t, h, "127.0.0.1:8081", "/")
+	if body := page.Body.String(); page.Code != 200 || !strings.Contains(body, "sim/&lt;script&gt;") || !strings.Contains(body, `class="open"`) || strings.Contains(body, "<script>") {
+		t.Errorf("%d\n%s", page.Code, body)
+	}
+	if csp := page.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") {
+		t.Errorf("policy %q", csp)
+	}
+	var s State
+	if w := get(t, h, "localhost", "/api/v1/state"); json.Unmarshal(w.Body.Bytes(), &s) != nil || len(s.Targets) != 1 {
+		t.Errorf("state: %s", w.Body)
+	}
+	if w := get(t, h, "[::1]:8081", "/readyz"); w.Code != 200 {
+		t.Errorf("ready: %d", w.Code)
+	}
+	notReady = errors.New("draining")
+	if w := get(t, h, "127.0.0.1", "/readyz"); w.Code != 503 || !strings.Contains(w.Body.String(), "draining") {
+		t.Errorf("draining: %d %s", w.Code, w.Body)
+	}
+	if w := get(t, h, "127.0.0.1", "/healthz"); w.Code != 200 {
+		t.Errorf("alive: %d", w.Code)
+	}
+	for _, host := range []string{"evil.example", "127.0.0.1.evil.example", "192.0.2.1"} {
+		if w := get(t, h, host, "/api/v1/state"); w.Code != 403 {
+			t.Errorf("%s: %d, want 403", host, w.Code)
+		}
+	}
+}
