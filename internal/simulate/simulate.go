@@ -1,148 +1,163 @@
 // Package simulate is a provider without a network: a round tripper that
 // answers like an OpenAI endpoint, with a latency, a capacity and failures
 // that are configured. It is part of the product: the demo of a router
-// without providers, load tests and drills run on it. Waiting uses timers and
-// contexts only, so it runs in virtual time too.
+// without providers, load tests and drills run on it.
+//
+// It decides nothing about the request path. Text and vectors are made up,
+// the same for the same request; what is random (jitter, which calls fail)
+// comes from an argument. Waiting uses timers and contexts only, so it runs in
+// virtual time too.
+//
+// simulate.go is the call with its capacity and failures, answer.go what is
+// said, chat.go, responses.go and embeddings.go how each endpoint says it,
+// schema.go the smallest value of a JSON schema, paced.go its time.
 //
 // A Transport is safe for concurrent use and starts no goroutine.
 package simulate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
 // The failure modes.
 const (
-	Hang     = "hang"         // no answer at all
+	None     = "none"
+	Hang     = "hang"         // no answer at all, until the caller gives up
 	Reset    = "reset"        // the connection breaks before headers
-	Error500 = "500"          //
-	Error503 = "503"          //
-	Limited  = "429"          // with Retry-After when one is configured
+	Error500 = "500"          // at once
+	Error503 = "503"          // at once
+	Limited  = "429"          // at once, with Retry-After when one is configured
 	InBody   = "error-in-200" // an error where the answer should be
 	Truncate = "truncate"     // the answer breaks off in the middle
-	Slow     = "slow"         // content takes a hundred times as long
+	Slow     = "slow"         // the first content takes slowdown times as long
 )
 
-// Options are one simulated target.
+const (
+	slowdown = 100
+	// busyRetry is the Retry-After, in seconds, of a target with all its
+	// places taken.
+	busyRetry = 1
+	rateUnit  = time.Minute
+)
+
+// Options are one simulated target. The zero value answers at once, with one
+// token, without limit.
 type Options struct {
-	FirstContent time.Duration
-	Jitter       float64 // share of FirstContent, either way
-	PerToken     time.Duration
-	Tokens       int // in an answer
-	Mode         string
-	Share        float64 // of calls that fail
-	RetryAfter   time.Duration
-	Concurrency  int // calls at once before 429, 0 for no limit
-	RPM          int // calls a minute before 429, 0 for no limit
+	FirstContent time.Duration // until the first content, of a stream or of a whole answer
+	Jitter       float64       // share of FirstContent, to either side, 0 to 1
+	PerToken     time.Duration // for each further token
+	Tokens       int           // in an answer, at least 1
+	Mode         string        // of failure, "" is None
+	Share        float64       // of calls that fail, 0 to 1
+	RetryAfter   time.Duration // of Limited, in whole seconds
+	Concurrency  int           // calls at once before 429, 0 for no limit
+	RPM          int           // calls a minute before 429, 0 for no limit
 }
 
 // Transport answers calls.
 type Transport struct {
 	opt Options
-	rnd func() float64
 
 	mu       sync.Mutex
+	rnd      func() float64
 	inflight int
-	minute   time.Time
-	calls    int
+	minute   time.Time // start of the current one
+	calls    int       // in it
+	total    int       // calls ever, for ids
 }
 
 // New returns a transport; rnd returns numbers in [0,1) and is called under a
 // lock.
-func New(o Options, rnd func() float64) *Transport { return &Transport{opt: o, rnd: rnd} }
-
-// request is what the simulation reads of a body.
-type request struct {
-	Model         string `json:"model"`
-	Stream        bool   `json:"stream"`
-	StreamOptions struct {
-		IncludeUsage bool `json:"include_usage"`
-	} `json:"stream_options"`
-	MaxTokens  int             `json:"max_tokens"`
-	Messages   json.RawMessage `json:"messages"`
-	Prompt     json.RawMessage `json:"prompt"`
-	Input      json.RawMessage `json:"input"`
-	Tools      []tool          `json:"tools"`
-	ToolChoice json.RawMessage `json:"tool_choice"`
-	Format     struct {
-		Type string `json:"type"`
-	} `json:"response_format"`
+func New(o Options, rnd func() float64) *Transport {
+	o.Tokens = max(o.Tokens, 1)
+	return &Transport{opt: o, rnd: rnd}
 }
 
-type tool struct {
-	Function struct {
-		Name string `json:"name"`
-	} `json:"function"`
+// entry is what was decided about a call when it came.
+type entry struct {
+	id    string
+	mode  string
+	wait  time.Duration // until the first content
+	retry int           // seconds; above 0 the call is refused for capacity
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. A call holds its place until the
+// answer's body is closed.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	var body []byte
-	if r.Body != nil {
-		var err error
-		body, err = io.ReadAll(r.Body)
-		if err = joined(err, r.Body.Close()); err != nil {
-			return nil, err
-		}
-	}
-	mode, wait, full := t.enter()
-	if full {
-		return t.limited(r, "1"), nil
-	}
-	done := sync.OnceFunc(t.leave)
-	resp, err := t.answer(r, body, mode, wait)
+	body, err := readBody(r)
 	if err != nil {
-		done()
 		return nil, err
 	}
-	resp.Body = &leaving{resp.Body, done}
+	e := t.enter(time.Now())
+	if e.retry > 0 {
+		return limited(r, e.retry), nil
+	}
+	resp, err := t.answer(r, body, e)
+	if err != nil {
+		t.leave()
+		return nil, err
+	}
+	resp.Header.Set("X-Request-Id", e.id)
+	resp.Body = &place{ReadCloser: resp.Body, leave: sync.OnceFunc(t.leave)}
 	return resp, nil
 }
 
-func joined(a, b error) error {
-	if a != nil {
-		return a
+func readBody(r *http.Request) ([]byte, error) {
+	if r.Body == nil {
+		return nil, nil
 	}
-	return b
+	body, err := io.ReadAll(r.Body)
+	return body, errors.Join(err, r.Body.Close())
 }
 
-type leaving struct {
+// place is an answer's body that frees the call's place when closed.
+type place struct {
 	io.ReadCloser
-	done func()
+	leave func()
 }
 
-func (l *leaving) Close() error {
-	l.done()
-	return l.ReadCloser.Close()
+func (p *place) Close() error {
+	p.leave()
+	return p.ReadCloser.Close()
 }
 
 // enter counts the call in and draws its fate.
-func (t *Transport) enter() (mode string, wait time.Duration, full bool) {
+func (t *Transport) enter(now time.Time) entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := time.Now(); now.Sub(t.minute) >= time.Minute {
+	if now.Sub(t.minute) >= rateUnit {
 		t.minute, t.calls = now, 0
 	}
-	if t.opt.Concurrency > 0 && t.inflight >= t.opt.Concurrency || t.opt.RPM > 0 && t.calls >= t.opt.RPM {
-		return "", 0, true
+	if t.opt.RPM > 0 && t.calls >= t.opt.RPM {
+		left := t.minute.Add(rateUnit).Sub(now)
+		return entry{retry: int((left + time.Second - 1) / time.Second)}
+	}
+	if t.opt.Concurrency > 0 && t.inflight >= t.opt.Concurrency {
+		return entry{retry: busyRetry}
 	}
 	t.calls++
 	t.inflight++
-	wait = time.Duration(float64(t.opt.FirstContent) * (1 + t.opt.Jitter*(2*t.rnd()-1)))
-	if t.opt.Mode != "" && t.opt.Mode != "none" && t.rnd() < t.opt.Share {
-		mode = t.opt.Mode
+	t.total++
+	e := entry{id: fmt.Sprintf("sim-%x-%d", now.Unix(), t.total), mode: None}
+	e.wait = time.Duration(float64(t.opt.FirstContent) * (1 + t.opt.Jitter*(2*t.rnd()-1)))
+	if t.opt.Mode != "" && t.opt.Mode != None && t.rnd() < t.opt.Share {
+		e.mode = t.opt.Mode
 	}
-	if mode == Slow {
-		wait *= 100
+	if e.mode == Slow {
+		e.wait *= slowdown
 	}
-	return mode, wait, false
+	return e
 }
 
 func (t *Transport) leave() {
@@ -151,51 +166,84 @@ func (t *Transport) leave() {
 	t.inflight--
 }
 
-func (t *Transport) answer(r *http.Request, body []byte, mode string, wait time.Duration) (*http.Response, error) {
-	switch mode {
+// answer is the fate of a call that has a place.
+func (t *Transport) answer(r *http.Request, body []byte, e entry) (*http.Response, error) {
+	switch e.mode {
 	case Hang:
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	case Reset:
-		return nil, io.ErrUnexpectedEOF
+		return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 	case Error500, Error503:
-		status, _ := strconv.Atoi(mode)
-		return respond(r, status, "application/json", `{"error":{"message":"simulated failure","type":"server_error","param":null,"code":null}}`), nil
+		status, _ := strconv.Atoi(e.mode) // a constant
+		return respond(r, status, errorBody("simulated failure", "server_error", nil)), nil
 	case Limited:
-		after := ""
-		if s := int(t.opt.RetryAfter / time.Second); s > 0 {
-			after = strconv.Itoa(s)
-		}
-		return t.limited(r, after), nil
+		return limited(r, int(t.opt.RetryAfter/time.Second)), nil
+	}
+	kind := kindOf(r.Method, r.URL.Path)
+	if kind == unknown {
+		return respond(r, http.StatusNotFound, errorBody("a simulated provider has nothing at this path", "invalid_request_error", "not_found")), nil
 	}
 	var q request
-	if len(body) > 0 && json.Unmarshal(body, &q) != nil {
-		return respond(r, http.StatusBadRequest, "application/json", `{"error":{"message":"the body is not JSON","type":"invalid_request_error","param":null,"code":null}}`), nil
-	}
-	s := script{t: t, q: q, path: r.URL.Path, prompt: len(body) / 4, mode: mode, id: fmt.Sprintf("sim-%x", time.Now().UnixNano())}
-	parts, contentType := s.write()
-	resp := respond(r, http.StatusOK, contentType, "")
-	resp.Body = &paced{ctx: r.Context(), parts: parts, first: wait, gap: t.opt.PerToken, cut: mode == Truncate}
-	if contentType == "application/json" {
-		if err := sleep(r.Context(), wait+time.Duration(s.tokens())*t.opt.PerToken); err != nil {
-			return nil, err
+	if kind != models {
+		if err := json.Unmarshal(body, &q); err != nil || q.Model == "" {
+			return respond(r, http.StatusBadRequest, errorBody("the body must be a JSON object with a model", "invalid_request_error", nil)), nil
 		}
-		resp.Body.(*paced).first, resp.Body.(*paced).gap = 0, 0
 	}
-	return resp, nil
+	a := &answer{kind: kind, request: q, id: e.id, created: time.Now().Unix(), prompt: len(body) / bytesPerToken}
+	a.say(t.opt.Tokens)
+	return t.paced(r, a, e)
 }
 
-func (t *Transport) limited(r *http.Request, after string) *http.Response {
-	resp := respond(r, http.StatusTooManyRequests, "application/json", `{"error":{"message":"simulated limit","type":"requests","param":null,"code":"rate_limit_exceeded"}}`)
-	if after != "" {
-		resp.Header.Set("Retry-After", after)
+// bytesPerToken turns sizes into token counts.
+const bytesPerToken = 4
+
+// kind is the endpoint of a call.
+type kind uint8
+
+const (
+	unknown kind = iota
+	chat
+	completions
+	responses
+	embeddings
+	models
+)
+
+func kindOf(method, path string) kind {
+	switch {
+	case method == http.MethodGet && strings.HasSuffix(path, "/models"):
+		return models
+	case method != http.MethodPost:
+		return unknown
+	case strings.HasSuffix(path, "/chat/completions"):
+		return chat
+	case strings.HasSuffix(path, "/completions"):
+		return completions
+	case strings.HasSuffix(path, "/responses"):
+		return responses
+	case strings.HasSuffix(path, "/embeddings"):
+		return embeddings
+	}
+	return unknown
+}
+
+// limited is a refusal for capacity; retry in seconds, 0 for no Retry-After.
+func limited(r *http.Request, retry int) *http.Response {
+	resp := respond(r, http.StatusTooManyRequests, errorBody("simulated limit", "requests", "rate_limit_exceeded"))
+	if retry > 0 {
+		resp.Header.Set("Retry-After", strconv.Itoa(retry))
 	}
 	return resp
 }
 
-func respond(r *http.Request, status int, contentType, body string) *http.Response {
+func errorBody(message, kind string, code any) string {
+	return marshal(object{"error": object{"message": message, "type": kind, "param": nil, "code": code}})
+}
+
+func respond(r *http.Request, status int, body string) *http.Response {
 	return &http.Response{
 		StatusCode: status, Status: strconv.Itoa(status) + " " + http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: -1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r,
 	}
 }
