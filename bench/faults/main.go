@@ -1,242 +1,179 @@
-// Command faults repeats a matrix of provider faults against this router,
-// nginx and no router at all: two upstreams, 50 requests a second, half of
-// them streams; 5 s of health, then the fault on the primary (or on both),
-// then recovery. It prints what clients saw and holds it against targets.
+// Command faults drives one client load through the same outages with no
+// gateway, with nginx and with this router, and reports what clients saw, what
+// upstreams were sent and how each came back. Two fake upstreams, primary and
+// backup; 50 requests a second, every second one a stream of 20 chunks; 5 s of
+// health, 25 s of fault, 20 s of recovery. How to read it is in
+// bench/README.md.
 package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hourthree/hourthree/bench/internal/contend"
-	"github.com/hourthree/hourthree/bench/internal/load"
-	"github.com/hourthree/hourthree/bench/internal/upstream"
+	"github.com/hourthree/hourthree/bench/internal/report"
 )
 
-const (
-	rate    = 50
-	chunks  = 20
-	patient = 30 * time.Second
+// timing is how long each phase takes and how patient everybody is.
+type timing struct {
+	Healthy   time.Duration `json:"healthy"`
+	Fault     time.Duration `json:"fault"`
+	Recovered time.Duration `json:"recovered"`
+	Patience  time.Duration `json:"client_timeout"`
+	Gateway   time.Duration `json:"nginx_timeout"` // read timeout and fail_timeout
+	Slow      time.Duration `json:"slow_first_token"`
+}
+
+var (
+	full  = timing{Healthy: 5 * time.Second, Fault: 25 * time.Second, Recovered: 20 * time.Second, Patience: 30 * time.Second, Gateway: 10 * time.Second, Slow: 20 * time.Second}
+	quick = timing{Healthy: 3 * time.Second, Fault: 10 * time.Second, Recovered: 8 * time.Second, Patience: 12 * time.Second, Gateway: 4 * time.Second, Slow: 8 * time.Second}
 )
 
-// scenario is one row of the matrix.
-type scenario struct {
-	name   string
-	fault  string
-	both   bool
-	target string // what is promised, in words
-	met    func(row) bool
-}
-
-// row is what one contender did in one scenario.
-type row struct {
-	Scenario  string  `json:"scenario"`
-	Contender string  `json:"contender"`
-	Success   float64 `json:"success_percent"`
-	P50, P99  float64 // ms
-	Amp       float64 `json:"attempts_per_request"`
-	Dead      int64   `json:"most_in_flight_on_primary"`
-	Slow      int     `json:"requests_over_2s"`
-	Hidden    int     `json:"hidden_truncations"`
-	Primary   int     `json:"attempts_on_primary"`
-	Recovery  float64 `json:"seconds_to_full_service"`
-	Burst     int     `json:"most_arrivals_per_100ms_after"`
-	Back      float64 `json:"percent_of_traffic_on_primary_10s_after"`
-	Met       bool    `json:"target_met"`
-	Target    string  `json:"target"`
-}
-
-func matrix() []scenario {
-	return []scenario{
-		{"hang", upstream.Hang, false, "F1: 100 %, p99 <= 2.5 s, <= 100 over 2 s, <= 75 on the dead route", func(r row) bool {
-			return r.Success >= 99.9 && r.P99 <= 2500 && r.Slow <= 100 && r.Dead <= 75
-		}},
-		{"slow first token", upstream.Slow, false, "F2: as F1", func(r row) bool {
-			return r.Success >= 99.9 && r.P99 <= 2500 && r.Slow <= 100 && r.Dead <= 75
-		}},
-		{"503 storm", upstream.Storm, false, "F3: 100 %, amp <= 1.02, primary <= 15", func(r row) bool { return r.Success >= 99.9 && r.Amp <= 1.02 && r.Primary <= 15 }},
-		{"50 % on primary", upstream.Half, false, "F4: 100 %, amp <= 1.10", func(r row) bool { return r.Success >= 99.9 && r.Amp <= 1.10 }},
-		{"50 % on both", upstream.Half, true, "F5: >= 83 %, p99 <= 1.5 s, amp <= 2.0", func(r row) bool { return r.Success >= 83 && r.P99 <= 1500 && r.Amp <= 2 }},
-		{"both down", upstream.Storm, true, "F6: amp <= 0.10, full service <= 1.5 s after", func(r row) bool { return r.Amp <= 0.10 && r.Recovery <= 1.5 }},
-		{"429, Retry-After 5", upstream.Limited, false, "F7: 100 %, amp <= 1.02, <= 1 a window", func(r row) bool { return r.Success >= 99.9 && r.Amp <= 1.02 && r.Primary <= 10 }},
-		{"reset in mid-answer", upstream.Cut, false, "F8: 0 hidden, opens within 20", func(r row) bool { return r.Hidden == 0 && r.Primary <= 40 }},
-		{"error inside a 200", upstream.InFirst, false, "F9: 100 %", func(r row) bool { return r.Success >= 99.9 }},
-		{"error in mid-stream", upstream.InMiddle, false, "F9: 0 hidden, seen by the breaker", func(r row) bool { return r.Hidden == 0 && r.Primary <= 60 }},
-	}
+// settings is what the command line says.
+type settings struct {
+	timing     timing
+	only       string
+	contenders string
+	parallel   bool
+	logs       string
 }
 
 func main() {
-	contend.ServeReverseProxy()
-	quick := flag.Bool("quick", false, "a third of the time for each phase")
-	only := flag.String("only", "", "run the scenarios whose name contains this")
-	who := flag.String("contenders", "none,nginx,hourthree", "which to run")
-	out := flag.String("json", "", "write the rows to this file")
+	contend.Dispatch()
+	s := settings{timing: full}
+	short := flag.Bool("quick", false, "phases of 3, 10 and 8 s and shorter timeouts: for a look, not for a verdict")
+	flag.StringVar(&s.only, "only", "", "run the cases with any of these, by comma, in their id or name; see -list")
+	flag.StringVar(&s.contenders, "contenders", "", "contenders to run, by comma: "+strings.Join(contenders, ","))
+	serial := flag.Bool("serial", false, "one contender after the other instead of all of a case side by side")
+	flag.StringVar(&s.logs, "logs", "", "keep the router's logs in this `directory`")
+	path := flag.String("json", "", "write all figures to this `file`")
+	list := flag.Bool("list", false, "name the cases and stop")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	if *list {
+		for _, c := range cases {
+			fmt.Printf("%-12s %-21s %s\n", c.id, c.name, c.what)
+		}
+		return
+	}
+	if *short {
+		s.timing = quick
+	}
+	s.parallel = !*serial
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *quick, *only, strings.Split(*who, ","), *out); err != nil {
+	if err := run(contend.WithGo(ctx), s, *path); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, quick bool, only string, contenders []string, out string) error {
-	dir, err := os.MkdirTemp("", "faults")
+// results is everything measured.
+type results struct {
+	Machine report.Machine `json:"machine"`
+	Timing  timing         `json:"timing"`
+	Rows    []row          `json:"rows"`
+	Checks  []report.Check `json:"checks"`
+}
+
+func run(ctx context.Context, s settings, path string) error {
+	if len(chosen(s.only)) == 0 {
+		return fmt.Errorf("no case has %q in its name; see -list", s.only)
+	}
+	dir, err := os.MkdirTemp("", "hourthree-faults")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	bin, err := contend.Build(dir)
-	if err != nil {
+	d := &drill{timing: s.timing, dir: dir, logs: s.logs}
+	if s.logs != "" {
+		if err := os.MkdirAll(s.logs, 0o755); err != nil {
+			return err
+		}
+	}
+	if d.bin, err = contend.Build(dir); err != nil {
 		return err
 	}
-	healthy, ill, after := 5*time.Second, 25*time.Second, 20*time.Second
-	if quick {
-		ill, after = 10*time.Second, 8*time.Second
-	}
-	fmt.Printf("%-20s %-10s %6s %6s %7s %5s %5s %5s %6s %5s %5s\n", "fault", "", "ok %", "p50ms", "p99ms", "amp", "dead", ">2s", "hidden", "recov", "burst")
-	var rows []row
-	for _, s := range matrix() {
-		if !strings.Contains(s.name, only) {
-			continue
+	out := results{Machine: report.ThisMachine(), Timing: s.timing}
+	fmt.Println(out.Machine)
+	for _, c := range chosen(s.only) {
+		rows, err := d.all(ctx, c, s)
+		if err != nil {
+			return err
 		}
-		for _, who := range contenders {
-			r, err := drill(ctx, s, who, bin, dir, healthy, ill, after)
-			if err != nil {
-				fmt.Printf("%-20s %-10s %v\n", s.name, who, err)
-				continue
-			}
-			rows = append(rows, r)
-			fmt.Printf("%-20s %-10s %6.1f %6.0f %7.0f %5.2f %5d %5d %6d %5.1f %5d\n", s.name, who, r.Success, r.P50, r.P99, r.Amp, r.Dead, r.Slow, r.Hidden, r.Recovery, r.Burst)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-		}
+		printCase(os.Stdout, c, rows)
+		out.Rows = append(out.Rows, rows...)
 	}
-	fmt.Println()
-	for _, r := range rows {
-		if r.Contender == "hourthree" {
-			verdict := "met"
-			if !r.Met {
-				verdict = "MISSED"
-			}
-			fmt.Printf("%-7s %-20s %s\n", verdict, r.Scenario, r.Target)
-		}
-	}
-	if out == "" {
+	out.Checks = checks(out.Rows, s.timing)
+	report.Checks(os.Stdout, "Targets, for hourthree", out.Checks)
+	if path == "" {
 		return nil
 	}
-	data, err := json.MarshalIndent(rows, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(out, data, 0o644)
+	return report.WriteJSON(path, out)
 }
 
-func drill(ctx context.Context, s scenario, who, bin, dir string, healthy, ill, after time.Duration) (row, error) {
-	answers := upstream.Options{Chunks: chunks, Gap: 12 * time.Millisecond, Delay: 60 * time.Millisecond, Pad: 60}
-	primary, err := upstream.Start(answers)
-	if err != nil {
-		return row{}, err
-	}
-	defer primary.Close()
-	backup, err := upstream.Start(answers)
-	if err != nil {
-		return row{}, err
-	}
-	defer backup.Close()
-	o := contend.Options{Dir: dir, Upstreams: []string{primary.URL, backup.URL}}
-	base := primary.URL
-	if who != "none" {
-		start := func() (*contend.Proxy, error) { return contend.Nginx(o) }
-		if who == "hourthree" {
-			start = func() (*contend.Proxy, error) { return contend.Router(bin, o) }
+// chosen are the cases that hold any of the words in their id or name.
+func chosen(words string) (out []scenario) {
+	for _, c := range cases {
+		if slices.ContainsFunc(strings.Split(words, ","), func(w string) bool { return w == c.id || strings.Contains(c.name, w) }) {
+			out = append(out, c)
 		}
-		p, err := start()
-		if err != nil {
-			return row{}, err
-		}
-		defer p.Stop()
-		base = p.URL
 	}
-	t, err := load.New(base, contend.Key, chunks, patient)
-	if err != nil {
-		return row{}, err
-	}
-	defer t.Close()
+	return out
+}
 
-	plain, stream := load.Body(false, 700), load.Body(true, 700)
-	kind := func(i int) ([]byte, bool) {
-		if i%2 == 0 {
-			return plain, false
-		}
-		return stream, true
-	}
-	begin := time.Now()
-	faultAt, healAt := begin.Add(healthy), begin.Add(healthy+ill)
-	var attempts int64
-	var dead int64
-	faulty := time.AfterFunc(healthy, func() {
-		primary.Attempts()
-		backup.Attempts()
-		primary.InFlight()
-		primary.Set(s.fault)
-		if s.both {
-			backup.Set(s.fault)
-		}
-	})
-	heal := time.AfterFunc(healthy+ill, func() {
-		attempts = primary.Attempts() + backup.Attempts()
-		_, dead = primary.InFlight()
-		primary.Set(upstream.None)
-		backup.Set(upstream.None)
-	})
-	defer faulty.Stop()
-	defer heal.Stop()
-	results := t.Open(ctx, rate, healthy+ill+after, kind)
+func named(list, name string) bool {
+	return list == "" || strings.Contains(","+list+",", ","+name+",")
+}
 
-	r := row{Scenario: s.name, Contender: who, Dead: dead, Target: s.target}
-	var took []time.Duration
-	var n, ok int
-	lastBad := healAt
-	for _, x := range results {
-		if x.Hidden {
-			r.Hidden++
+// all runs one case with every contender it has, side by side: each has its
+// own upstreams, and 50 requests a second are little work.
+func (d *drill) all(ctx context.Context, c scenario, s settings) ([]row, error) {
+	var names []string
+	for _, name := range contenders {
+		if named(s.contenders, name) && (name != balanced || c.both) {
+			names = append(names, name)
 		}
+	}
+	rows, errs := make([]row, len(names)), make([]error, len(names))
+	fmt.Fprintf(os.Stderr, "%s: %s\n", c.id, strings.Join(names, ", "))
+	var wg sync.WaitGroup
+	for i, name := range names {
+		one := func() { rows[i], errs[i] = d.one(ctx, c, name) }
+		if s.parallel {
+			wg.Go(one)
+		} else {
+			one()
+		}
+	}
+	wg.Wait()
+	var done []row
+	for i, err := range errs {
 		switch {
-		case x.Start.Before(faultAt):
-		case x.Start.Before(healAt):
-			n++
-			took = append(took, x.Took)
-			if x.OK {
-				ok++
-			}
-			if x.Took > 2*time.Second {
-				r.Slow++
-			}
-		case !x.OK && x.Start.After(lastBad):
-			lastBad = x.Start
+		case errors.Is(err, contend.ErrNoNginx):
+			fmt.Fprintln(os.Stderr, "faults:", err)
+		case err != nil:
+			return nil, fmt.Errorf("%s, %s: %w", c.id, names[i], err)
+		default:
+			done = append(done, rows[i])
 		}
 	}
-	if n == 0 {
-		return r, fmt.Errorf("stopped before the fault")
-	}
-	r.Success = 100 * float64(ok) / float64(n)
-	r.P50, r.P99 = ms(load.Quantile(took, 0.5)), ms(load.Quantile(took, 0.99))
-	r.Amp = float64(attempts) / float64(n)
-	r.Primary = primary.Arrivals(faultAt, healAt)
-	r.Recovery = lastBad.Sub(healAt).Seconds()
-	r.Burst = primary.Peak(healAt, healAt.Add(5*time.Second))
-	end := healAt.Add(after)
-	r.Back = 100 * float64(primary.Arrivals(end.Add(-time.Second), end)) / rate
-	r.Met = s.met(r)
-	return r, nil
+	return done, nil
 }
 
-func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+// log is the file a contender's output goes to, nil for none.
+func (d *drill) log(c scenario, name string) (*os.File, error) {
+	if d.logs == "" {
+		return nil, nil
+	}
+	return os.Create(filepath.Join(d.logs, c.id+"-"+name+".log"))
+}

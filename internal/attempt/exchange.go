@@ -65,6 +65,8 @@ func (e *exchange) do(ctx context.Context) {
 	switch {
 	case resp.StatusCode >= 300:
 		e.refused(ctx, resp)
+	case isEventStream(resp.Header) && !e.req.Envelope.Stream && e.req.Endpoint != wire.Other:
+		e.broken(fault.ErrProtocol) // a stream nobody asked for
 	case isEventStream(resp.Header):
 		e.stream(ctx, resp)
 	default:

@@ -1,190 +1,236 @@
-// Package load makes requests at a fixed rate or from a fixed number of
-// connections, over loopback only, and says what became of each.
+// Package load makes chat requests over loopback TCP and says what became of
+// each: a fixed number of connections (Closed) or a fixed rate (Open). It
+// checks answers to the last byte, so that a proxy which loses or invents one
+// is seen to. It refuses any address but a loopback literal, and is bounded in
+// time, requests and connections.
+//
+// Open is free of coordinated omission: each request is due at its place in
+// the schedule, whatever became of those before, and latency counts from then.
+//
+// Concurrency: one goroutine a connection or request, all of them ended when
+// Closed or Open return.
 package load
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/url"
-	"slices"
-	"strings"
+	"net/netip"
+	"runtime"
 	"sync"
+	"syscall"
 	"time"
 )
 
-// Result is one request.
+// Bounds of a single run.
+const (
+	connsMost    = 4_000
+	requestsMost = 5_000_000
+	durationMost = 10 * time.Minute
+)
+
+// Kind is what a request asks for.
+type Kind int
+
+// The kinds.
+const (
+	JSON   Kind = iota
+	Stream      // of server-sent events
+)
+
+// Outcome is what became of a request.
+type Outcome string
+
+// The outcomes.
+const (
+	OK      Outcome = "ok"      // 200 with the whole answer
+	Refused Outcome = "refused" // any other status
+	Told    Outcome = "told"    // 200 with an error in it that a client can see
+	Broken  Outcome = "broken"  // the connection broke, which a client sees
+	Late    Outcome = "late"    // Options.Timeout passed
+	Hidden  Outcome = "hidden"  // a 200 with a clean end that lacks content and says nothing of it
+)
+
+// Sample is one request.
+type Sample struct {
+	Kind       Kind
+	Due        time.Time     // when it should have begun
+	Took       time.Duration // from Due to the end
+	First      time.Duration // from Due to the first content; 0 without any
+	Status     int           // 0 without an answer
+	Chunks     int           // content chunks of a stream
+	Outcome    Outcome
+	RetryAfter bool // the answer said when to come back
+}
+
+// Result is a run.
 type Result struct {
-	Start  time.Time
-	Took   time.Duration // from when it was due, also behind a backlog
-	First  time.Duration // to the first content
-	OK     bool          // 200 with the whole answer
-	Hidden bool          // a clean end without the whole answer
-	Status int
-	Gaps   []time.Duration // delays of chunks against the first one's pace
+	Samples []Sample
+	Delays  []time.Duration // of every chunk, from write upstream to read here
+	Elapsed time.Duration
 }
 
-// Target is where requests go.
-type Target struct {
-	URL    string // base address, with /v1
-	Key    string
-	Chunks int // a whole stream's
-	Limit  time.Duration
-	client *http.Client
+// Options say where to and what.
+type Options struct {
+	Addr    string        // host:port, a loopback address
+	Key     string        // API key
+	Chunks  int           // content chunks of a whole stream
+	Timeout time.Duration // of one request
+	Payload int           // bytes of an image in each request; 0 for none
+	Delays  bool          // keep Result.Delays
 }
 
-// New returns a target; it refuses any address but loopback.
-func New(base, key string, chunks int, limit time.Duration) (*Target, error) {
-	u, err := url.Parse(base)
-	if err != nil {
-		return nil, err
-	}
-	if ip := net.ParseIP(u.Hostname()); ip == nil || !ip.IsLoopback() {
-		return nil, fmt.Errorf("load goes to a loopback address only, not to %s", u.Host)
-	}
-	tr := &http.Transport{MaxIdleConnsPerHost: 2000, MaxIdleConns: 2000, DisableCompression: true}
-	return &Target{URL: base, Key: key, Chunks: chunks, Limit: limit, client: &http.Client{Transport: tr}}, nil
+// Client makes requests; it keeps connections between runs until Close.
+type Client struct {
+	opt      Options
+	requests [2][]byte // by Kind
+
+	mu   sync.Mutex
+	idle []*conn
 }
 
-// Close drops idle connections.
-func (t *Target) Close() { t.client.CloseIdleConnections() }
-
-// Body is a chat request of about size bytes.
-func Body(stream bool, size int) []byte {
-	s := ""
-	if stream {
-		s = `"stream":true,`
+// New checks the options.
+func New(o Options) (*Client, error) {
+	at, err := netip.ParseAddrPort(o.Addr)
+	if err != nil || !at.Addr().IsLoopback() {
+		return nil, fmt.Errorf("load goes to a loopback address only, not to %q", o.Addr)
 	}
-	return []byte(`{"model":"m",` + s + `"messages":[{"role":"user","content":"` + strings.Repeat("a", max(1, size-90)) + `"}]}`)
+	if o.Timeout <= 0 {
+		return nil, errors.New("load needs a timeout")
+	}
+	c := &Client{opt: o}
+	for kind := range c.requests {
+		c.requests[kind] = request(o, Kind(kind))
+	}
+	return c, nil
 }
 
-// Do makes one request that was due at due.
-func (t *Target) Do(ctx context.Context, due time.Time, body []byte, stream bool) Result {
-	ctx, cancel := context.WithTimeout(ctx, t.Limit)
-	defer cancel()
-	r := Result{Start: due}
-	defer func() { r.Took = time.Since(due) }()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL+"/chat/completions", bytes.NewReader(body))
-	if err != nil {
-		return r
+// Close drops the idle connections.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.idle {
+		k.c.Close()
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+t.Key)
-	resp, err := t.client.Do(req)
-	if err != nil {
-		r.Took = time.Since(due)
-		return r
-	}
-	defer resp.Body.Close()
-	r.Status = resp.StatusCode
-	if !stream {
-		data, err := io.ReadAll(resp.Body)
-		r.First = time.Since(due)
-		whole := bytes.Contains(data, []byte(`"finish_reason":"stop"`)) && bytes.Contains(data, []byte(`"completion_tokens"`))
-		r.OK = err == nil && resp.StatusCode == 200 && whole
-		r.Hidden = err == nil && resp.StatusCode == 200 && !whole && !bytes.Contains(data, []byte(`"error"`))
-	} else {
-		t.readStream(resp, due, &r)
-	}
-	r.Took = time.Since(due)
-	return r
+	c.idle = nil
 }
 
-func (t *Target) readStream(resp *http.Response, due time.Time, r *Result) {
-	in := bufio.NewReaderSize(resp.Body, 4096)
-	chunks, done, failed := 0, false, false
-	var err error
-	for err == nil {
-		var line []byte
-		line, err = in.ReadSlice('\n')
-		switch {
-		case bytes.Contains(line, []byte(`"error":`)):
-			failed = true
-		case bytes.Contains(line, []byte(`"content":"`)):
-			if chunks++; chunks == 1 {
-				r.First = time.Since(due)
-			}
-			if r.Gaps != nil {
-				r.Gaps = append(r.Gaps, time.Since(due))
-			}
-		case bytes.HasPrefix(line, []byte("data: [DONE]")):
-			done = true
-		}
-	}
-	clean := errors.Is(err, io.EOF)
-	r.OK = resp.StatusCode == 200 && clean && done && chunks == t.Chunks && !failed
-	r.Hidden = resp.StatusCode == 200 && clean && !failed && chunks < t.Chunks
+// Closed is a closed loop.
+type Closed struct {
+	Kind     Kind
+	Conns    int
+	Duration time.Duration // no request begins later
+	Each     int           // requests of each connection at most; 0 for no limit
+	Ramp     time.Duration // over which the connections begin
 }
 
-// Open makes requests at rate a second for as long as d, due at fixed times
-// whatever became of those before, every second one a stream if mixed.
-func (t *Target) Open(ctx context.Context, rate int, d time.Duration, kind func(i int) (body []byte, stream bool)) []Result {
-	n := int(d.Seconds() * float64(rate))
-	out := make([]Result, n)
+// Closed keeps l.Conns requests under way.
+func (c *Client) Closed(ctx context.Context, l Closed) (Result, error) {
+	if l.Conns < 1 || l.Conns > connsMost || l.Duration > durationMost {
+		return Result{}, fmt.Errorf("%d connections for %v is out of bounds", l.Conns, l.Duration)
+	}
 	start := time.Now()
+	end := start.Add(l.Duration)
+	parts := make([]Result, l.Conns)
 	var wg sync.WaitGroup
-	for i := range n {
-		due := start.Add(time.Duration(i) * time.Second / time.Duration(rate))
-		if wait := time.Until(due); wait > 0 {
-			select {
-			case <-time.After(wait):
-			case <-ctx.Done():
-				wg.Wait()
-				return out[:i]
-			}
-		}
-		body, stream := kind(i)
-		wg.Go(func() { out[i] = t.Do(ctx, due, body, stream) })
-	}
-	wg.Wait()
-	return out
-}
-
-// Closed keeps conns requests under way for as long as d.
-func (t *Target) Closed(ctx context.Context, conns int, d time.Duration, body []byte) []Result {
-	end := time.Now().Add(d)
-	var mu sync.Mutex
-	var out []Result
-	var wg sync.WaitGroup
-	for range conns {
+	for i := range l.Conns {
 		wg.Go(func() {
-			var own []Result
-			for time.Now().Before(end) && ctx.Err() == nil {
-				own = append(own, t.Do(ctx, time.Now(), body, false))
+			pause(ctx, l.Ramp*time.Duration(i)/time.Duration(l.Conns))
+			each := requestsMost / l.Conns
+			if l.Each > 0 {
+				each = min(each, l.Each)
 			}
-			mu.Lock()
-			out = append(out, own...)
-			mu.Unlock()
+			for now := time.Now(); each > 0 && now.Before(end) && ctx.Err() == nil; now = time.Now() {
+				c.do(ctx, now, l.Kind, &parts[i])
+				each--
+			}
 		})
 	}
 	wg.Wait()
-	return out
+	return merge(parts, start), ctx.Err()
 }
 
-// Quantile of a set of durations; 0 when there are none.
-func Quantile(d []time.Duration, q float64) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
-	s := slices.Clone(d)
-	slices.Sort(s)
-	return s[min(len(s)-1, int(q*float64(len(s))))]
+// Open is an open loop.
+type Open struct {
+	Rate     int // requests a second
+	Duration time.Duration
+	Mixed    bool // every second request is a stream
 }
 
-// Median of a set of numbers; 0 when there are none.
-func Median(x []float64) float64 {
-	if len(x) == 0 {
-		return 0
+// Open makes requests at a fixed rate.
+func (c *Client) Open(ctx context.Context, l Open) (Result, error) {
+	n := int(l.Duration.Seconds() * float64(l.Rate))
+	if n < 1 || n > requestsMost || l.Duration > durationMost {
+		return Result{}, fmt.Errorf("%d requests in %v is out of bounds", n, l.Duration)
 	}
-	s := slices.Clone(x)
-	slices.Sort(s)
-	if n := len(s); n%2 == 0 {
-		return (s[n/2-1] + s[n/2]) / 2
+	// A thread of its own: the runtime's timers are a millisecond coarse when
+	// nothing else runs, which is more than what is measured.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := time.Now()
+	parts := make([]Result, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		due := start.Add(time.Duration(i) * time.Second / time.Duration(l.Rate))
+		for wait := time.Until(due); wait > 0 && ctx.Err() == nil; wait = time.Until(due) {
+			nap := syscall.NsecToTimespec(int64(min(wait, 50*time.Millisecond)))
+			_ = syscall.Nanosleep(&nap, nil)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		kind := JSON
+		if l.Mixed {
+			kind = Kind(i % 2)
+		}
+		wg.Go(func() { c.do(ctx, due, kind, &parts[i]) })
 	}
-	return s[len(s)/2]
+	wg.Wait()
+	return merge(parts, start), ctx.Err()
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func merge(parts []Result, start time.Time) Result {
+	all := Result{Elapsed: time.Since(start)}
+	for _, p := range parts {
+		all.Samples = append(all.Samples, p.Samples...)
+		all.Delays = append(all.Delays, p.Delays...)
+	}
+	return all
+}
+
+// Chunks is the number of content chunks received.
+func (r Result) Chunks() (n int) {
+	for _, s := range r.Samples {
+		n += s.Chunks
+	}
+	return n
+}
+
+// Took is every latency.
+func (r Result) Took() []time.Duration {
+	d := make([]time.Duration, len(r.Samples))
+	for i, s := range r.Samples {
+		d[i] = s.Took
+	}
+	return d
+}
+
+// First is every time to first content.
+func (r Result) First() []time.Duration {
+	var d []time.Duration
+	for _, s := range r.Samples {
+		if s.First > 0 {
+			d = append(d, s.First)
+		}
+	}
+	return d
 }

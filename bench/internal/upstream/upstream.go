@@ -1,216 +1,230 @@
 // Package upstream is the fake provider behind the benchmarks: an OpenAI-like
-// server whose faults are switched at run time, and which counts what it was
-// asked. It knows nothing of the router.
+// server in a process of its own whose faults are switched at run time, and
+// which counts what it was asked. It speaks HTTP/1.1 by hand, because it
+// shares a core with the load generator and must cost little beside what is
+// measured. It is no model of a careful server: it trusts its peers, and it
+// listens on loopback only. It knows nothing of the router.
+//
+// Concurrency: one goroutine a connection; the fault and the shape of answers
+// are swapped atomically; Meter has its own lock.
 package upstream
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
-	"net/http"
-	"strings"
-	"sync"
+	"os"
 	"sync/atomic"
 	"time"
 )
 
-// The faults.
+// Model is the one model served, and asked for by the load generator.
+const Model = "bench-model"
+
 const (
-	None     = "none"
-	Hang     = "hang"      // read the request, never answer
-	Storm    = "503"       // every call
-	Half     = "share50"   // a 500 for every second call, at random
-	Limited  = "429"       // with Retry-After: 5
-	Slow     = "slow"      // first content after 20 s
-	Cut      = "reset"     // half of the answer, then the connection breaks
-	InFirst  = "error-200" // an error as first event or as JSON body
-	InMiddle = "error-mid" // an error event after five chunks
+	cutAfter   = 5 // content chunks before a broken or failing stream ends
+	retryAfter = 5 // seconds, sent with a 429
+	hangMost   = 10 * time.Minute
 )
 
-// Options are how the upstream answers when it is well.
-type Options struct {
-	Chunks int           // of a stream
-	Gap    time.Duration // between them
-	Delay  time.Duration // before a JSON answer
-	Pad    int           // bytes of text in a chunk
+// Shape is what good answers are like.
+type Shape struct {
+	Chunks int           `json:"chunks"` // content chunks of a stream
+	Gap    time.Duration `json:"gap"`    // between two chunks, nanoseconds
+	Delay  time.Duration `json:"delay"`  // before a JSON answer, nanoseconds
+	Slow   time.Duration `json:"slow"`   // before any answer under the Slow fault
 }
 
 // Server is one fake provider.
 type Server struct {
-	URL string
+	Meter *Meter
 
-	opt     Options
-	fault   atomic.Pointer[string]
-	srv     *http.Server
-	answer  []byte
-	chunk   string
-	turn    atomic.Uint64
-	now     atomic.Int64
-	most    atomic.Int64
-	started atomic.Int64
-	done    chan struct{} // ends what hangs
-
-	mu       sync.Mutex
-	arrivals map[int64]int // by 100 ms since 1970
+	fault atomic.Int32
+	shape atomic.Pointer[Shape]
 }
 
-// Start listens on a free loopback port.
-func Start(o Options) (*Server, error) { return StartAt("127.0.0.1:0", o) }
-
-// StartAt listens on addr.
-func StartAt(addr string, o Options) (*Server, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{URL: "http://" + l.Addr().String() + "/v1", opt: o, arrivals: map[int64]int{}, done: make(chan struct{})}
-	s.Set(None)
-	text := strings.Repeat("word ", 200)
-	s.answer = fmt.Appendf(nil, `{"id":"c1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":%q}}],"usage":{"prompt_tokens":120,"completion_tokens":200,"total_tokens":320}}`, text)
-	s.chunk = `data: {"id":"chatcmpl-0000000000000000000000000000","object":"chat.completion.chunk","created":1796000000,"model":"m","system_fingerprint":"fp_0000000000","choices":[{"index":0,"delta":{"content":"` + strings.Repeat("x", o.Pad) + `"},"logprobs":null,"finish_reason":null}]}` + "\n\n"
-	s.srv = &http.Server{Handler: http.HandlerFunc(s.serve)}
-	go s.srv.Serve(l)
-	return s, nil
+// New returns a healthy server with single-chunk answers.
+func New() *Server {
+	s := &Server{Meter: NewMeter(time.Now())}
+	s.shape.Store(&Shape{Chunks: 1})
+	return s
 }
 
-// Close ends the server and what hangs on it.
-func (s *Server) Close() {
-	close(s.done)
-	s.srv.Close()
-}
+// Set switches the fault for calls that begin from now on.
+func (s *Server) Set(f Fault) { s.fault.Store(int32(f)) }
 
-// Set switches the fault.
-func (s *Server) Set(fault string) { s.fault.Store(&fault) }
+// SetShape changes what good answers are like, from the next call on.
+func (s *Server) SetShape(sh Shape) { s.shape.Store(&sh) }
 
-// InFlight is the calls in flight and the most there have been since the last
-// call of InFlight.
-func (s *Server) InFlight() (now, most int64) { return s.now.Load(), s.most.Swap(s.now.Load()) }
-
-// Attempts is the calls since the last call of Attempts.
-func (s *Server) Attempts() int64 { return s.started.Swap(0) }
-
-// Peak is the most arrivals within any 100 ms from from on.
-func (s *Server) Peak(from, to time.Time) (most int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for slot, n := range s.arrivals {
-		if slot >= from.UnixMilli()/100 && slot < to.UnixMilli()/100 {
-			most = max(most, n)
+// Serve takes connections until l is closed.
+func (s *Server) Serve(l net.Listener) error {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
 		}
-	}
-	return most
-}
-
-// Arrivals is the calls that arrived between from and to.
-func (s *Server) Arrivals(from, to time.Time) (sum int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for slot, n := range s.arrivals {
-		if slot >= from.UnixMilli()/100 && slot < to.UnixMilli()/100 {
-			sum += n
+		if err != nil {
+			return err
 		}
+		go s.connection(c.(*net.TCPConn))
 	}
-	return sum
 }
 
-func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	s.started.Add(1)
-	n := s.now.Add(1)
-	defer s.now.Add(-1)
-	for m := s.most.Load(); n > m && !s.most.CompareAndSwap(m, n); m = s.most.Load() {
-	}
-	s.mu.Lock()
-	s.arrivals[time.Now().UnixMilli()/100]++
-	s.mu.Unlock()
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
-	head := string(body[:min(len(body), 4096)])
-	stream := strings.Contains(head, `"stream":true`)
-	switch fault := *s.fault.Load(); fault {
-	case Hang:
-		s.wait(r, time.Hour)
-	case Storm:
-		fail(w, 503, "")
-	case Limited:
-		fail(w, 429, "5")
-	case Half:
-		if s.turn.Add(1)*0x9e3779b97f4a7c15>>63 == 0 {
-			fail(w, 500, "")
+// connection answers one call after the other until either side ends it.
+func (s *Server) connection(c *net.TCPConn) {
+	defer c.Close()
+	x := &exchange{c: c, in: bufio.NewReaderSize(c, 4096)}
+	for {
+		if err := x.readHead(); err != nil {
 			return
 		}
-		s.good(w, r, stream, None)
-	case Slow:
-		if s.wait(r, 20*time.Second) {
-			s.good(w, r, stream, None)
+		s.Meter.Begin(time.Now())
+		keep := x.readBody() == nil && s.answer(x)
+		s.Meter.End()
+		if !keep || x.close {
+			return
 		}
-	default:
-		s.good(w, r, stream, fault)
 	}
 }
 
-func (s *Server) wait(r *http.Request, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-r.Context().Done():
-	case <-s.done:
+// answer writes one answer and says whether the connection may stay.
+func (s *Server) answer(x *exchange) bool {
+	sh := s.shape.Load()
+	f := Fault(s.fault.Load())
+	switch f {
+	case Hang:
+		x.wait(hangMost)
+		return false
+	case Storm:
+		return x.write(answer503)
+	case Half:
+		if rand.IntN(2) == 0 {
+			return x.write(answer500)
+		}
+	case Limited:
+		return x.write(answer429)
+	case Slow:
+		if !x.wait(sh.Slow) {
+			return false
+		}
 	}
+	switch x.kind() {
+	case stream:
+		return s.stream(x, sh, f)
+	case embeddings:
+		return x.write(answerEmbeddings)
+	case models:
+		return x.write(answerModels)
+	case chat:
+		return s.chat(x, sh, f)
+	}
+	return x.write(answer404)
+}
+
+func (s *Server) chat(x *exchange, sh *Shape, f Fault) bool {
+	if sh.Delay > 0 && !x.wait(sh.Delay) {
+		return false
+	}
+	switch f {
+	case ResetMid, ResetFirst:
+		x.write(answerJSON[:len(answerJSON)/2])
+		return x.reset()
+	case ErrorFirst, ErrorMid:
+		return x.write(answerError200)
+	}
+	return x.write(answerJSON)
+}
+
+func (s *Server) stream(x *exchange, sh *Shape, f Fault) bool {
+	if f == ErrorFirst {
+		return x.write(streamErrorFirst)
+	}
+	if !x.write(streamStart) {
+		return false
+	}
+	if f == ResetFirst {
+		time.Sleep(sh.Gap)
+		return x.reset()
+	}
+	due := time.Now()
+	for i := range sh.Chunks {
+		if i == cutAfter && f == ResetMid {
+			return x.reset()
+		}
+		if i == cutAfter && f == ErrorMid {
+			return x.write(streamErrorMid)
+		}
+		if i > 0 && sh.Gap > 0 {
+			due = due.Add(sh.Gap)
+			time.Sleep(time.Until(due))
+		}
+		if !x.write(x.chunk(time.Now())) {
+			return false
+		}
+	}
+	if x.wantsUsage() {
+		return x.write(streamEndUsage)
+	}
+	return x.write(streamEnd)
+}
+
+// exchange is one connection's call in progress.
+type exchange struct {
+	c     *net.TCPConn
+	in    *bufio.Reader
+	path  []byte
+	body  []byte // the first headBytes of it
+	size  int64  // -1 is chunked
+	close bool
+	out   []byte // the chunk template with room for the stamp
+	keep  [128]byte
+}
+
+// write reports whether the client was still there.
+func (x *exchange) write(b []byte) bool {
+	_, err := x.c.Write(b)
+	return err == nil
+}
+
+// reset breaks the connection so that the peer sees a reset, not an end.
+func (x *exchange) reset() bool {
+	_ = x.c.SetLinger(0)
 	return false
 }
 
-func fail(w http.ResponseWriter, status int, after string) {
-	w.Header().Set("Content-Type", "application/json")
-	if after != "" {
-		w.Header().Set("Retry-After", after)
-	}
-	w.WriteHeader(status)
-	io.WriteString(w, `{"error":{"message":"failing","type":"server_error","param":null,"code":null}}`)
+// wait reports whether the client was still there after d.
+func (x *exchange) wait(d time.Duration) bool {
+	_ = x.c.SetReadDeadline(time.Now().Add(d))
+	_, err := x.in.Peek(1)
+	_ = x.c.SetReadDeadline(time.Time{})
+	return err == nil || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-const errorFrame = `{"error":{"message":"failing","type":"server_error","param":null,"code":null}}`
-
-func (s *Server) good(w http.ResponseWriter, r *http.Request, stream bool, fault string) {
-	if !stream {
-		if s.opt.Delay > 0 && !s.wait(r, s.opt.Delay) {
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		switch fault {
-		case InFirst, InMiddle:
-			io.WriteString(w, errorFrame)
-		case Cut:
-			w.Header().Set("Content-Length", fmt.Sprint(len(s.answer)))
-			w.Write(s.answer[:len(s.answer)/2])
-			panic(http.ErrAbortHandler)
-		default:
-			w.Write(s.answer)
-		}
-		return
+// Run is the process: it serves on two free loopback ports, answers and
+// control, names both in one JSON line on out, and ends when in does, that is
+// with its parent.
+func Run(in io.Reader, out io.Writer) error {
+	answers, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	flush := http.NewResponseController(w).Flush
-	if fault == InFirst {
-		io.WriteString(w, "data: "+errorFrame+"\n\n")
-		return
+	control, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
 	}
-	for i := range s.opt.Chunks {
-		if i == 5 && fault == Cut {
-			flush()
-			panic(http.ErrAbortHandler)
-		}
-		if i == 5 && fault == InMiddle {
-			io.WriteString(w, "data: "+errorFrame+"\n\n")
-			return
-		}
-		io.WriteString(w, s.chunk)
-		flush()
-		if s.opt.Gap > 0 && !s.wait(r, s.opt.Gap) {
-			return
-		}
+	s := New()
+	failed := make(chan error, 2)
+	go func() { failed <- s.Serve(answers) }()
+	go func() { failed <- s.serveControl(control) }()
+	go func() {
+		_, err := io.Copy(io.Discard, in)
+		failed <- err
+	}()
+	if _, err := fmt.Fprintf(out, "{\"addr\":%q,\"control\":%q}\n", answers.Addr(), control.Addr()); err != nil {
+		return err
 	}
-	io.WriteString(w, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+	return <-failed
 }
