@@ -50,6 +50,10 @@ func (e *exchange) do(ctx context.Context) {
 		e.verdict = fault.Verdict{Class: fault.Client, Scope: fault.ScopeRequest, Reason: "bad_path"}
 		return
 	}
+	if err != nil && ctx.Err() != nil { // while a token was fetched
+		e.fail(ctx, err, fault.PhaseHeaders)
+		return
+	}
 	if err != nil {
 		e.verdict = fault.Verdict{Class: fault.Credential, Scope: fault.ScopeKey, Reason: "provider_config", Elsewhere: true}
 		return
