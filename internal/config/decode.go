@@ -13,7 +13,7 @@ import (
 
 const (
 	// maxNodes bounds the work an alias of an alias can make.
-	maxNodes = 1_000_000
+	maxNodes = 200_000
 	// maxProblems is what a person may want to read at once.
 	maxProblems = 100
 	// longestName bounds provider, model and workload names: they become
@@ -30,7 +30,7 @@ type decoder struct {
 	page     *page
 	problems Problems
 	unshown  int                   // problems beyond maxProblems
-	nodes    int                   // visited
+	nodes    int                   // visited, up to maxNodes
 	at       map[string]*yaml.Node // where each path is, for the checks
 	referred map[string]string     // paths whose value came from outside, and how it is written
 }
@@ -55,10 +55,7 @@ func (d *decoder) note(n *yaml.Node, p Problem) {
 
 func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag) {
 	d.at[path] = n
-	if d.nodes++; d.nodes == maxNodes {
-		d.note(n, Problem{Path: path, Message: "the file has too many values", Hint: "aliases multiply"})
-	}
-	if d.nodes >= maxNodes {
+	if d.nodes++; d.nodes > maxNodes {
 		return
 	}
 	if n.Kind == yaml.AliasNode {
@@ -315,6 +312,9 @@ func (d *decoder) named(n *yaml.Node, v reflect.Value, path string) {
 	}
 	v.Set(reflect.MakeMap(v.Type()))
 	for i := 0; i+1 < len(n.Content); i += 2 {
+		if d.nodes > maxNodes {
+			return
+		}
 		key, val := n.Content[i], n.Content[i+1]
 		name := reflect.ValueOf(key.Value)
 		if !goodName(key) {
@@ -347,6 +347,9 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path string, tag reflect.S
 		return
 	}
 	for i, item := range n.Content {
+		if d.nodes > maxNodes {
+			return
+		}
 		e := reflect.New(v.Type().Elem()).Elem()
 		d.value(item, e, path+"["+strconv.Itoa(i)+"]", tag)
 		v.Set(reflect.Append(v, e))

@@ -65,13 +65,17 @@ func Parse(file string, data []byte, env func(string) (string, bool)) (*Config, 
 	var doc yaml.Node
 	err := yaml.Load(data, &doc)
 	switch {
-	case err != nil && !errors.Is(err, io.EOF):
-		d.page.rest = true
-		d.syntax(err)
-	case len(doc.Content) == 0:
+	case err != nil && strings.Contains(err.Error(), "no documents"), err == nil && len(doc.Content) == 0:
 		d.note(nil, Problem{Message: "the file is empty", Hint: "hourthree init writes an example"})
+	case err != nil:
+		d.page.names = true // nothing was recognised
+		d.syntax(err)
 	default:
 		d.value(doc.Content[0], reflect.ValueOf(c).Elem(), "", "")
+		if d.nodes > maxNodes {
+			d.problems = Problems{{File: file, Message: fmt.Sprintf("the file has more than %d values", maxNodes), Hint: "aliases of lists multiply"}}
+			break
+		}
 		(&checker{decoder: d, c: c}).run()
 	}
 	return c, d.finish()
