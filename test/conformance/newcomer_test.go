@@ -39,7 +39,7 @@ func TestNewcomer(t *testing.T) {
 		return c
 	}
 	try := func(r *router) {
-		pasted := regexp.MustCompile(`(?m)^\s*(curl .*)$`).FindStringSubmatch(r.log.String())
+		pasted := curlLine.FindStringSubmatch(r.log.String())
 		if pasted == nil {
 			t.Fatalf("serve printed no curl line:\n%s", r.log.String())
 		}

@@ -86,6 +86,7 @@ type router struct {
 
 var (
 	servesLine = regexp.MustCompile(`serves (http://\S+)`)
+	curlLine   = regexp.MustCompile(`(?m)^\s*(curl .*)\n`) // the last thing it says
 	adminLine  = regexp.MustCompile(`state page\s+(http://[^\s/]+)`)
 )
 
@@ -129,7 +130,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd) *router {
 		default:
 		}
 		a, b := servesLine.FindStringSubmatch(said.String()), adminLine.FindStringSubmatch(said.String())
-		if a == nil || b == nil || !strings.HasSuffix(said.String(), "\n\n") {
+		if a == nil || b == nil || !curlLine.MatchString(said.String()) {
 			return false
 		}
 		r.origin, r.admin = a[1], b[1]
