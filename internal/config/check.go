@@ -156,10 +156,11 @@ func (k *checker) model(name string, m Model) {
 	if len(m.Targets) == 0 && k.at[path+".targets"] != nil {
 		k.error(path+".targets", "has no target", "")
 	}
-	domains := map[string]bool{}
+	domains, all := map[string]bool{}, true
 	for i, t := range m.Targets {
 		at := path + ".targets[" + strconv.Itoa(i) + "]"
 		if !k.known(at+".provider", "provider", t.Provider, k.providers) {
+			all = false
 			continue
 		}
 		p := k.c.Providers[t.Provider]
@@ -170,7 +171,9 @@ func (k *checker) model(name string, m Model) {
 		k.within(at+".timeouts", t.Timeouts)
 	}
 	k.lastResort(path, m)
-	k.single(path, name, m, len(domains))
+	if all { // else what is missing is not known
+		k.single(path, name, m, len(domains))
+	}
 }
 
 // single warns of a model that one failure can take away.
