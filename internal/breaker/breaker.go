@@ -348,8 +348,11 @@ func (b *Breaker) prove(now time.Time, c *call) {
 		return
 	}
 	b.share, b.credit, b.step = minShare, 1, now
+	// The call that proved it goes over into the ramp with its verdict, for it
+	// may still say how it ended.
+	b.window.take(c.sec, c.verdict)
 	b.move(now, Ramp, "proved")
-	c.gen = b.gen // the call that proved it may still say how it ended
+	c.gen, c.sec = b.gen, b.window.add(now, c.verdict)
 }
 
 // Floor notes an upstream's own wait: a cool-down does not end before it, as

@@ -102,8 +102,8 @@ func (m *machine) check(t *rapid.T) {
 //
 // Seen to fail it, one line each: no generation check in Settle or in
 // FirstContent; no end of the lease in advance; Acquire in HalfOpen without
-// the check for a probe; Settle without waiting.remove; mark without the
-// take; reset without base; AcquireLastResort without the check of forced.
+// the check for a probe; recycle that leaves the id; reset without base; Floor
+// without its limit; AcquireLastResort without the check of forced.
 func TestMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{b: New(Default()), now: t0, done: map[uint64]bool{}}

@@ -478,6 +478,86 @@ func TestLastResortAtAHungTarget(t *testing.T) {
 	}
 }
 
+// The last resort stops at the load the target is known to carry, and right
+// after a silence at one call: what waited then counts against it.
+func TestLastResortIsBounded(t *testing.T) {
+	s := newUpstream(1)
+	s.run(5*time.Second, 400, s.acquire, s.failing(0)) // 20 at once
+	s.now = s.now.Add(time.Second)
+	s.settle()
+	s.trip()
+	feed(s.b, s.now, Ignored)
+	admit := func() (n int) {
+		for range 200 {
+			if _, ok := s.b.AcquireLastResort(s.now, ask()); ok {
+				n++
+			}
+		}
+		return n
+	}
+	if n := admit(); n < 20 || n > 22 {
+		t.Errorf("%d calls at once to a target that bore 20", n)
+	}
+	s = newUpstream(1)
+	s.run(10*time.Second, 50, s.acquire, s.failing(0))
+	for s.b.phase == Closed {
+		s.run(100*time.Millisecond, 50, s.with(Call{Silence: 1500 * time.Millisecond}), hang)
+	}
+	if n := admit(); n != 1 {
+		t.Errorf("%d calls at once to a target that has just fallen silent", n)
+	}
+}
+
+// A stream that proved the target and then broke off is no proof in a row.
+func TestBrokenProof(t *testing.T) {
+	s := newUpstream(1)
+	s.trip()
+	s.now = s.now.Add(afterCoolDown)
+	first, _ := s.acquire()
+	s.b.FirstContent(s.now, first)
+	feed(s.b, s.now, Success)
+	s.b.Settle(s.now, first, Verdict{Outcome: Failure})
+	feed(s.b, s.now, Success, Success)
+	if s.b.phase != HalfOpen || s.b.proofs != 2 {
+		t.Errorf("%v with %d proofs", s.b.phase, s.b.proofs)
+	}
+}
+
+// The stream that proves the target ends in the ramp, where its failure counts
+// once and takes nothing below zero.
+func TestProofBreaksOffInTheRamp(t *testing.T) {
+	s := newUpstream(1)
+	s.trip()
+	s.now = s.now.Add(afterCoolDown)
+	feed(s.b, s.now, Success, Success)
+	last, _ := s.acquire()
+	s.b.FirstContent(s.now, last)
+	if w := s.b.Snapshot(s.now); s.b.phase != Ramp || w.OK != 1 || w.Failed != 0 {
+		t.Fatalf("%v, %+v", s.b.phase, w)
+	}
+	s.b.Settle(s.now, last, Verdict{Outcome: Failure})
+	if w := s.b.Snapshot(s.now); s.b.phase != Ramp || w.OK != 0 || w.Failed != 1 {
+		t.Errorf("%v, %+v", s.b.phase, w)
+	}
+}
+
+// Cool-downs are spread by a fifth, whatever number comes in.
+func TestCoolDownIsSpread(t *testing.T) {
+	for _, tt := range []struct {
+		rnd  float64
+		want time.Duration
+	}{{0, 4 * time.Second}, {0.5, 5 * time.Second}, {1, 6 * time.Second}, {-7, 4 * time.Second}, {99, 6 * time.Second}} {
+		b := New(Default())
+		for range 10 {
+			p, _ := b.Acquire(t0, ask())
+			b.Settle(t0, p, Verdict{Outcome: Failure, Rand: tt.rnd})
+		}
+		if got := b.until.Sub(t0); got != tt.want {
+			t.Errorf("%v: %v, want %v", tt.rnd, got, tt.want)
+		}
+	}
+}
+
 // Failed last-resort calls do not extend the cool-down.
 func TestLastResortDoesNotExtend(t *testing.T) {
 	s := newUpstream(1)
@@ -491,6 +571,27 @@ func TestLastResortDoesNotExtend(t *testing.T) {
 	}
 	if !s.b.until.Equal(until) || s.b.trips != 1 {
 		t.Errorf("open until %v, was %v; %d trips", s.b.until, until, s.b.trips)
+	}
+}
+
+// A last-resort call that outlives its lease has been judged: what it says
+// later, good or bad, is no second verdict. Settle or FirstContent without the
+// check of lost fails it.
+func TestLostLastResort(t *testing.T) {
+	for _, o := range []Outcome{Success, Failure} {
+		s := newUpstream(1)
+		s.trip()
+		p, _ := s.b.AcquireLastResort(s.now, ask())
+		s.now = s.now.Add(4 * time.Second) // ask().Slow
+		s.b.Poll(s.now, 0.5)
+		before, run := s.b.window, s.b.run
+		if o == Success {
+			s.b.FirstContent(s.now, p)
+		}
+		s.b.Settle(s.now, p, Verdict{Outcome: o})
+		if s.b.window != before || s.b.proofs != 0 || s.b.run != run || s.b.inflight != 0 {
+			t.Errorf("outcome %d of a lost call counts", o)
+		}
 	}
 }
 
