@@ -43,6 +43,8 @@ const (
 	pollEvery = 100 * time.Millisecond
 	// idleConn closes a kept-alive connection that asks for nothing.
 	idleConn = 2 * time.Minute
+	// lastWords is how long the error event of a cut answer may take.
+	lastWords = 2 * time.Second
 )
 
 // Options is what the command line decides.
@@ -86,6 +88,7 @@ type App struct {
 	clientAddr      net.Addr
 	adminAddr       net.Addr
 	stopPoll        context.CancelFunc
+	cutOff          context.CancelCauseFunc // ends every running request
 	wg              sync.WaitGroup
 }
 
@@ -204,8 +207,11 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.clientAddr, a.adminAddr = client.Addr(), adm.Addr()
 	quiet := slog.NewLogLogger(slog.NewJSONHandler(io.Discard, nil), slog.LevelError)
+	base, cutOff := context.WithCancelCause(context.Background())
+	a.cutOff = cutOff
 	a.clients = &http.Server{
-		Handler: a.gateway.Handler(), ReadHeaderTimeout: c.HTTP.HeaderTimeout.Duration(), IdleTimeout: idleConn,
+		BaseContext: func(net.Listener) context.Context { return base },
+		Handler:     a.gateway.Handler(), ReadHeaderTimeout: c.HTTP.HeaderTimeout.Duration(), IdleTimeout: idleConn,
 		MaxHeaderBytes: int(c.HTTP.MaxHeader), ErrorLog: quiet,
 	}
 	a.admins = &http.Server{
@@ -263,7 +269,7 @@ func (a *App) notReady() error {
 }
 
 // Stop drains: not ready at once, no new connections, running requests get
-// until the drain limit, the rest is cut off. It is safe to call twice.
+// until the drain limit, the rest is told in-band that it is cut off. It is safe to call twice.
 func (a *App) Stop() error {
 	if a.draining.Swap(true) {
 		return nil
@@ -275,17 +281,21 @@ func (a *App) Stop() error {
 	a.log.Info("draining", "component", "app", "in_flight", a.gateway.InFlight(), "limit", limit.String())
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	err := a.clients.Shutdown(ctx)
-	if err != nil {
-		err = fmt.Errorf("%d requests were cut off after %s", a.gateway.InFlight(), limit)
-		a.clients.Close()
+	if err := a.clients.Shutdown(ctx); err != nil {
+		a.log.Warn("cutting off what still runs", "component", "app", "in_flight", a.gateway.InFlight(), "limit", limit.String())
+		a.cutOff(fault.ErrDraining)
+		last, done := context.WithTimeout(context.Background(), lastWords)
+		defer done()
+		if a.clients.Shutdown(last) != nil {
+			a.clients.Close()
+		}
 	}
 	a.stopPoll()
 	a.admins.Close()
 	a.wg.Wait()
 	a.builder.close()
 	a.log.Info("stopped", "component", "app")
-	return err
+	return nil
 }
 
 // Run serves until ctx ends, then drains.

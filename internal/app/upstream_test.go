@@ -59,18 +59,6 @@ func (f *fake) count() int {
 	return len(f.log)
 }
 
-// since is the number of requests seen at or after t.
-func (f *fake) since(t time.Time) (n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, s := range f.log {
-		if !s.at.Before(t) {
-			n++
-		}
-	}
-	return n
-}
-
 // request is the n-th request seen, from 0.
 func (f *fake) request(n int) seen {
 	f.mu.Lock()

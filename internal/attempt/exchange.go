@@ -61,7 +61,9 @@ func (e *exchange) do(ctx context.Context) {
 	resp, err := e.up.Provider.RoundTrip(out)
 	if err != nil {
 		e.fail(ctx, err, fault.PhaseHeaders)
-		e.fresh = e.verdict.Class == fault.Outage && (e.verdict.Reason == "connect" || conn.Reused()) && !errors.Is(context.Cause(ctx), route.ErrOpened)
+		// A kept connection that was dead says nothing about the target. A
+		// failed connect and a time-out do: those move on.
+		e.fresh = e.verdict.Reason == "reset" && conn.Reused()
 		return
 	}
 	defer resp.Body.Close()

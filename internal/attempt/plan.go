@@ -25,9 +25,9 @@ type plan struct {
 }
 
 // next decides after an attempt ended with v at now. committed says that
-// content has reached the client; fresh says that the failure hit before any
-// answer byte, on a connect or on a reused connection, so that the same
-// target may simply be asked again.
+// content has reached the client; fresh says that the failure was a dead
+// connection kept from before, or a token that has been renewed, so that the
+// same target may simply be asked again.
 func (p *plan) next(now time.Time, v fault.Verdict, committed, fresh bool) step {
 	switch {
 	case committed, p.made >= p.limit, !now.Before(p.deadline):

@@ -120,7 +120,6 @@ type run struct {
 	out  *client
 	plan plan
 	done Outcome
-	last fault.Verdict
 }
 
 // Run makes attempts until one is passed to the client or nothing is left to
@@ -151,6 +150,9 @@ func (x *run) walk(ctx context.Context, m *route.Model) {
 		cancel(nil)
 		pass.Tried = append(pass.Tried, call.Target)
 		pass.Avoid = append(pass.Avoid, call.Target.Spec().Domain)
+		if v.Reason == "connect" {
+			pass.Lonely = call.Target
+		}
 		switch x.plan.next(time.Now(), v, x.out.committed, fresh) {
 		case stop:
 			return

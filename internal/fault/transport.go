@@ -23,6 +23,7 @@ var (
 	ErrTruncated           = errors.New("the answer broke off")
 	ErrEmpty               = errors.New("the answer is empty")
 	ErrProtocol            = errors.New("the answer cannot be read")
+	ErrDraining            = errors.New("the router is stopping")
 	ErrOverload            = errors.New("the router has no room")
 )
 
@@ -52,6 +53,7 @@ var sentinels = []struct {
 	{ErrProtocol, outage("protocol", false)},
 	{ErrTotalTimeout, Verdict{Class: Deadline, Scope: ScopeRequest, Reason: "total_timeout"}},
 	{ErrClientGone, Verdict{Class: Canceled, Scope: ScopeRequest, Reason: "client_gone"}},
+	{ErrDraining, Verdict{Class: Overload, Scope: ScopeRequest, Reason: "draining"}},
 	{ErrOverload, Verdict{Class: Overload, Scope: ScopeRequest, Reason: "overload"}},
 }
 

@@ -213,8 +213,10 @@ func TestCoolDownShortBlockNeedsNoTrial(t *testing.T) {
 	if c.Admit(at(299*time.Millisecond)) != Blocked {
 		t.Fatal("admitted inside the block")
 	}
-	if c.Admit(at(300*time.Millisecond)) != Free || c.Admit(at(300*time.Millisecond)) != Free {
-		t.Fatal("a short block asked for a trial")
+	for range 2 {
+		if c.Admit(at(300*time.Millisecond)) != Free {
+			t.Fatal("a short block asked for a trial")
+		}
 	}
 }
 

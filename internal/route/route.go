@@ -37,6 +37,7 @@ type Pass struct {
 	Tried    []*Target // targets tried, in order
 	Again    *Target   // the last target, when trying it once more is sensible
 	Avoid    []string  // failure domains tried so far
+	Lonely   *Target   // a target that could not be connected to: once more, when there is no other
 	// Rand returns a number in [0,1).
 	Random func() float64
 }
@@ -118,6 +119,11 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 		if c := m.try(fresh, p, nil, (*Target).TryLastResort); c != nil {
 			return c, refusal
 		}
+	}
+	if lonely := p.Lonely; lonely != nil && len(m.Entries) == 1 && count(p.Tried, lonely) == 1 {
+		c, why, until := lonely.Try(p.Query)
+		refusal.add(why, until)
+		return c, refusal
 	}
 	if len(fresh) == 0 && p.Extra && p.Payer.Wide(p.Now) {
 		return m.second(p, &refusal), refusal

@@ -191,6 +191,9 @@ func TestAbort(t *testing.T) {
 			})
 		}
 	}
+	eventually(t, 2*time.Second, "every call is settled", func() bool {
+		return !slices.ContainsFunc(r.state(t).Targets, func(s targetState) bool { return s.InFlight != 0 })
+	})
 	s := r.state(t)
 	for _, target := range s.Targets {
 		if target.Window.Failed != 0 || target.InFlight != 0 || target.Breaker != "closed" {
