@@ -157,6 +157,9 @@ func (a *App) load() (*loaded, error) {
 	if a.opt.AdminListen != "" {
 		l.config.Admin.Listen = a.opt.AdminListen
 	}
+	if err := l.config.CheckListeners(); err != nil { // a flag must not open what the file may not
+		return nil, err
+	}
 	l.id = l.config.ID()
 	return l, nil
 }

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/config"
@@ -21,11 +20,7 @@ func (d *draft) provider(name string, t config.Target) (*provider.Provider, erro
 	p := d.config.Providers[name]
 	key, behaviour := name, ""
 	if p.Type == provider.Simulated {
-		s := cmp.Or(t.Simulated, p.Simulated, &config.Simulated{})
-		behaviour = fmt.Sprintf("%+v", *s)
-		if s.Failure.Share != nil {
-			behaviour += fmt.Sprint(*s.Failure.Share)
-		}
+		behaviour = fmt.Sprintf("%+v", behaviourOf(t, p))
 		key = name + "\n" + t.Model + "\n" + behaviour
 	}
 	if s := d.providers[key]; s != nil {
@@ -48,7 +43,7 @@ func (d *draft) provider(name string, t config.Target) (*provider.Provider, erro
 	}
 	deps := provider.Deps{Dial: d.dial}
 	if p.Type == provider.Simulated {
-		deps.RoundTripper = simulate.New(behaviourOf(cmp.Or(t.Simulated, p.Simulated, &config.Simulated{})), rand.Float64)
+		deps.RoundTripper = simulate.New(behaviourOf(t, p), rand.Float64)
 	}
 	made, err := provider.New(spec, deps)
 	if err != nil {
@@ -58,13 +53,16 @@ func (d *draft) provider(name string, t config.Target) (*provider.Provider, erro
 	return made, nil
 }
 
-// behaviourOf fills in the defaults of a simulated target.
-func behaviourOf(s *config.Simulated) simulate.Options {
+// behaviourOf is how a simulated target behaves: as it says itself, else as its
+// provider says, else by default.
+func behaviourOf(t config.Target, p config.Provider) simulate.Options {
+	s := config.DefaultSimulated()
+	if said := cmp.Or(t.Simulated, p.Simulated); said != nil {
+		s = *said
+	}
 	o := simulate.Options{
-		FirstContent: cmp.Or(s.FirstContent.Duration(), 200*time.Millisecond), Jitter: cmp.Or(s.Jitter, 0.2),
-		PerToken: cmp.Or(s.PerToken.Duration(), 20*time.Millisecond), Tokens: cmp.Or(s.Tokens, 24),
-		Mode: s.Failure.Mode, Share: 1, RetryAfter: s.Failure.RetryAfter.Duration(),
-		Concurrency: s.Concurrency, RPM: s.RPM,
+		FirstContent: s.FirstContent.Duration(), Jitter: s.Jitter, PerToken: s.PerToken.Duration(), Tokens: s.Tokens,
+		Mode: s.Failure.Mode, Share: 1, RetryAfter: s.Failure.RetryAfter.Duration(), Concurrency: s.Concurrency, RPM: s.RPM,
 	}
 	if s.Failure.Share != nil {
 		o.Share = *s.Failure.Share
