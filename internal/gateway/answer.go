@@ -77,6 +77,7 @@ func (x *inbound) degraded() bool {
 	x.sent.degraded = "message"
 	h := x.w.Header()
 	h.Set("Hourthree-Degraded", "message")
+	h.Set("Hourthree-Attempts", strconv.Itoa(x.out.Attempts))
 	h.Set("Content-Type", contentType)
 	x.write(http.StatusOK, body)
 	return true
