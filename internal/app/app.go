@@ -184,7 +184,12 @@ func (a *App) Reload() error {
 		if l.config.Listen != a.current.Load().config.Listen || l.config.Admin.Listen != a.current.Load().config.Admin.Listen {
 			a.log.Warn("listen addresses change with a restart only", "component", "config")
 		}
-		err = a.take(l)
+		// What counts is where the router listens, not where the file would.
+		now := a.current.Load().config
+		l.config.Listen, l.config.Admin.Listen = now.Listen, now.Admin.Listen
+		if err = l.config.CheckListeners(); err == nil {
+			err = a.take(l)
+		}
 	}
 	a.metrics.Reloaded(err)
 	if err != nil {

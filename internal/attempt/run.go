@@ -129,6 +129,7 @@ func (r *Runner) Run(ctx context.Context, req *Request, w http.ResponseWriter) O
 	x := &run{Runner: r, req: req, out: newClient(w, req, r.Writable)}
 	x.plan = plan{limit: min(req.Attempts, Limit), made: len(req.Prior), policy: len(req.Model.Policy) > 0, deadline: req.Deadline}
 	x.done.Notes, x.done.Attempts = req.Prior, len(req.Prior)
+	x.done.Refused = x.plan.made >= x.plan.limit // nothing left to try with: what came before stands
 	x.walk(ctx, req.Model)
 	x.done.Committed, x.done.BytesOut = x.out.committed, x.out.bytes
 	return x.done

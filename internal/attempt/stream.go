@@ -107,7 +107,7 @@ func (r *relay) feed(ctx context.Context, p []byte) bool {
 	r.split.Write(p)
 	if grow := int64(r.split.Buffered()) - r.buffered; grow > firstBlock {
 		if !r.req.Lease.Grow(grow) {
-			return r.halt(ctx, fault.ErrProtocol)
+			return r.halt(ctx, fault.ErrOverload)
 		}
 		r.buffered += grow
 	}
