@@ -171,6 +171,7 @@ func (a *App) take(l *loaded) error {
 		return err
 	}
 	a.gateway.Use(s)
+	a.gateway.Gate.Reconfigure(queueOf(l.config))
 	a.gateway.Ledger.SetLimit(memoryLimit(l.config))
 	a.current.Store(l)
 	return nil

@@ -179,6 +179,9 @@ func (r *relay) note(s wire.Signal) {
 // end of an answer that rightly has none.
 func (r *relay) pass(ctx context.Context, raw []byte, s wire.Signal) bool {
 	if !r.out.committed {
+		if len(r.held)+len(raw) > cap(r.held) && !r.req.Lease.Grow(int64(len(r.held)+len(raw))) {
+			return r.halt(ctx, fault.ErrOverload)
+		}
 		r.held = append(r.held, raw...)
 		switch {
 		case r.begun, len(r.held) > maxHeld:

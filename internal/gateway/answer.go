@@ -159,12 +159,25 @@ func (x *inbound) write(status int, body []byte) {
 	x.sent.bytes = int64(n)
 }
 
+// used is the tokens the request has cost: nothing when no call was made, the
+// reported number where there is one, else unknown (negative), so that the
+// estimate stands: leaving early is not free.
+func (x *inbound) used() int64 {
+	switch {
+	case x.out.Attempts == 0:
+		return 0
+	case x.out.Usage.Present:
+		return x.out.Usage.Input + x.out.Usage.Output
+	}
+	return -1
+}
+
 // finish gives back what the request held, states its end, and resets the
 // connection of a broken answer. It also runs when a stage panics.
 func (x *inbound) finish() {
 	x.inflight.Add(-1)
 	if x.permit != nil {
-		x.permit.Leave(time.Now(), x.out.Usage.Input+x.out.Usage.Output)
+		x.permit.Leave(time.Now(), x.used())
 	}
 	if x.lease != nil {
 		x.lease.Release()

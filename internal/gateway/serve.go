@@ -250,6 +250,11 @@ func (x *inbound) planPass() bool {
 		x.reject(http.StatusBadRequest, fault.Client, "missing_model", "The body has no \"model\".", "model")
 		return false
 	}
+	if x.workload.Restricted() { // its list names models, and this body shows none
+		x.reject(http.StatusForbidden, fault.Client, "path_not_allowed",
+			"This key is limited to some models, so paths whose body names no model in JSON are not open to it.", "")
+		return false
+	}
 	for _, p := range x.Pass {
 		if hasPathPrefix("/v1"+x.where.path, p.Prefix) {
 			x.model = p.Model

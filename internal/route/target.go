@@ -123,7 +123,6 @@ const (
 	WhyBudget
 	WhyUnproven // as WhyBudget, but calls are under way that may prove the target healthy
 	WhyDrained
-	WhyTried
 )
 
 // Query is what a request needs of a target.

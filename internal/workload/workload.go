@@ -83,6 +83,13 @@ func (w *Workload) Allows(model string) bool {
 	return w.models == nil || w.models[model]
 }
 
+// Restricted reports that the workload may use some models only.
+func (w *Workload) Restricted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.models != nil
+}
+
 // Begin counts a request that came in; repeat says that the caller numbered
 // it as a retry of its own.
 func (w *Workload) Begin(repeat bool) {

@@ -92,3 +92,9 @@ func TestAmplification(t *testing.T) {
 		t.Errorf("in %v out %v, want 2 and 2", s.In, s.Out)
 	}
 }
+
+func TestRestricted(t *testing.T) {
+	if New(Spec{Name: "a"}).Restricted() || !New(Spec{Name: "b", Models: []string{"m"}}).Restricted() {
+		t.Error("restricted is having a list of models")
+	}
+}
