@@ -39,11 +39,13 @@ type relay struct {
 	split    wire.Splitter
 	held     []byte // frames before the first content
 	begun    bool   // content was seen
-	finished bool   // the answer said that it is finished
+	finished bool   // every choice of the answer said that it is finished
+	tally    wire.Tally
 	ended    bool   // the terminal marker was seen
 	stopped  bool   // finish_reason "stop": an answer without content is then empty
 	buffered int64  // bytes of the splitter paid for
 	wrote    bool   // something is to be flushed
+	moved    bool   // the last read brought data or a piece of it, not only comments
 }
 
 var (
@@ -83,14 +85,16 @@ func (r *relay) pump(ctx context.Context, body io.Reader, block []byte) {
 			r.end(ctx, err)
 			return
 		}
-		if n > 0 {
+		if r.moved {
 			r.rearm()
 		}
 	}
 }
 
-// rearm sets the time allowed until the next read. Before content the first
-// content limit keeps running: comments, pings and role frames do not feed it.
+// rearm sets the time allowed until the next data. Before content the first
+// content limit keeps running: pings and role frames do not feed it. Comments
+// feed no limit at all: a proxy goes on sending them when what is behind it
+// has died.
 func (r *relay) rearm() {
 	switch {
 	case r.ended:
@@ -111,7 +115,7 @@ func (r *relay) feed(ctx context.Context, p []byte) bool {
 		}
 		r.buffered += grow
 	}
-	r.wrote = false
+	r.wrote, r.moved = false, false
 	for {
 		ev, ok, err := r.split.Next()
 		if err != nil {
@@ -124,6 +128,7 @@ func (r *relay) feed(ctx context.Context, p []byte) bool {
 			return false
 		}
 	}
+	r.moved = r.moved || r.split.Partial()
 	if r.wrote {
 		if err := r.out.flush(); err != nil {
 			r.fail(ctx, fault.ErrClientGone, fault.PhaseContent)
@@ -156,15 +161,18 @@ func (r *relay) event(ctx context.Context, ev wire.Event) bool {
 		r.verdict, r.done.Abort = v, true
 		return false
 	}
-	r.note(s)
+	r.note(s, ev.Data)
+	r.moved = r.moved || len(ev.Data) > 0
 	if r.asked && s&wire.UsageOnly != 0 {
 		return true
 	}
 	return r.pass(ctx, ev.Raw, s)
 }
 
-func (r *relay) note(s wire.Signal) {
-	r.finished = r.finished || s&wire.Finish != 0
+func (r *relay) note(s wire.Signal, data []byte) {
+	if s&wire.Finish != 0 && !r.finished {
+		r.finished = r.req.Endpoint == wire.Responses || r.tally.Add(data) >= max(1, r.req.Envelope.Choices)
+	}
 	r.ended = r.ended || s&wire.Done != 0
 	r.stopped = r.stopped || s&wire.Stop != 0
 	if s&wire.Content != 0 && !r.begun {

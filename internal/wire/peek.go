@@ -52,6 +52,7 @@ type Envelope struct {
 	Stream       bool
 	IncludeUsage bool // stream_options.include_usage is true
 	MaxTokens    int  // largest of max_tokens and its two newer names, 0 when unset
+	Choices      int  // answers asked for: "n" times the number of prompts
 
 	open    int  // offset behind the opening brace, 0 when not peeked
 	empty   bool // the object has no members
@@ -83,6 +84,7 @@ func Peek(body []byte) (Envelope, error) {
 	if !p.top() {
 		return Envelope{}, p.error()
 	}
+	p.env.Choices = min(max(p.n, 1), maxTally+1) * max(p.lists, 1)
 	return p.env, nil
 }
 
@@ -95,6 +97,8 @@ const (
 	fieldStream
 	fieldOptions
 	fieldTokens
+	fieldCount
+	fieldPrompt
 )
 
 var fieldNames = [...]string{fieldModel: "model", fieldStream: "stream", fieldOptions: "stream_options"}
@@ -104,6 +108,8 @@ type peeker struct {
 	env   Envelope
 	seen  [fieldTokens]bool
 	param string
+	n     int // the value of "n", 0 when unset
+	lists int // prompts in "prompt", 0 when it is one
 }
 
 func (p *peeker) top() bool {
@@ -163,7 +169,7 @@ func (p *peeker) member(key []byte, at int) bool {
 	if f == unknown {
 		return p.value(1)
 	}
-	if f != fieldTokens && !p.once(f, exact, at) {
+	if f < fieldTokens && !p.once(f, exact, at) {
 		return false
 	}
 	switch f {
@@ -173,8 +179,16 @@ func (p *peeker) member(key []byte, at int) bool {
 		return p.readStream()
 	case fieldOptions:
 		return p.readOptions()
+	case fieldPrompt:
+		return p.readPrompt()
+	case fieldCount:
+		n, ok := p.readNumber()
+		p.n = max(p.n, n)
+		return ok
 	}
-	return p.readTokens()
+	n, ok := p.readNumber()
+	p.env.MaxTokens = max(p.env.MaxTokens, n)
+	return ok
 }
 
 // once refuses a second member of the same name, and a name in another letter
@@ -237,21 +251,42 @@ func (p *peeker) readStream() bool {
 	return true
 }
 
-// readTokens takes the output limit. A value that is no whole number is the
-// upstream's to refuse.
-func (p *peeker) readTokens() bool {
+// readNumber takes a count. One that is no whole number is the upstream's to
+// refuse and reads as 0.
+func (p *peeker) readNumber() (n int, ok bool) {
+	from := p.i
+	if !p.value(1) {
+		return 0, false
+	}
+	for _, c := range p.b[from:p.i] {
+		if !isDigit(c) || n > maxCount {
+			return 0, true
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n, true
+}
+
+// readPrompt counts the prompts of a completion: the elements of a list, unless
+// these are the tokens of a single one.
+func (p *peeker) readPrompt() bool {
 	from := p.i
 	if !p.value(1) {
 		return false
 	}
+	c := skim{b: p.b[from:p.i]}
+	if c.space() != '[' {
+		return true
+	}
 	n := 0
-	for _, c := range p.b[from:p.i] {
-		if !isDigit(c) || n > maxCount {
+	for ok := c.begin('['); ok; ok = c.sep(']') {
+		if first := c.space(); first != '"' && first != '[' {
 			return true
 		}
-		n = 10*n + int(c-'0')
+		c.skip()
+		n++
 	}
-	p.env.MaxTokens = max(p.env.MaxTokens, n)
+	p.lists = n
 	return true
 }
 
@@ -341,6 +376,10 @@ func namedField(key []byte) field {
 		return fieldOptions
 	case "max_tokens", "max_completion_tokens", "max_output_tokens":
 		return fieldTokens
+	case "n":
+		return fieldCount
+	case "prompt":
+		return fieldPrompt
 	}
 	return unknown
 }

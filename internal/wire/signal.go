@@ -18,7 +18,8 @@ const (
 	// an error. It holds beside any other signal.
 	Error
 	// Finish is set when a choice or the response says that it is finished,
-	// for whatever reason. Filter and usage frames may follow.
+	// for whatever reason. Filter and usage frames may follow, and so may the
+	// other choices: Tally counts them.
 	Finish
 	// Stop is set beside Finish when the reason is the natural one, so that
 	// content was to be expected.
@@ -170,6 +171,55 @@ func (c *skim) choiceMember() Signal {
 		c.skip()
 	}
 	return 0
+}
+
+// Tally counts the choices of one chat or completion stream that have
+// finished. The zero value has seen none.
+type Tally struct {
+	seen [maxTally / 64]uint64
+	n    int
+}
+
+// maxTally bounds the choices that are told apart: OpenAI takes 128.
+const maxTally = 256
+
+// Add counts the choices that the payload of an event says are finished, and
+// returns how many have so far. A choice counts once.
+func (t *Tally) Add(data []byte) int {
+	c := skim{b: data}
+	for ok := c.begin('{'); ok; ok = c.sep('}') {
+		if string(c.key()) != "choices" || c.space() != '[' {
+			c.skip()
+			continue
+		}
+		for ok := c.begin('['); ok; ok = c.sep(']') {
+			if c.space() != '{' {
+				c.skip()
+				continue
+			}
+			t.choice(&c)
+		}
+	}
+	return t.n
+}
+
+func (t *Tally) choice(c *skim) {
+	index, given, done := int64(0), false, false
+	for ok := c.begin('{'); ok; ok = c.sep('}') {
+		switch string(c.key()) {
+		case "index":
+			c.count(&index, &given)
+		case "finish_reason":
+			done = len(c.text()) > 0
+		default:
+			c.skip()
+		}
+	}
+	if !done || index >= maxTally || t.seen[index/64]&(1<<(index%64)) != 0 {
+		return
+	}
+	t.seen[index/64] |= 1 << (index % 64)
+	t.n++
 }
 
 func finish(reason []byte) Signal {

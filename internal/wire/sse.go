@@ -298,6 +298,10 @@ func (s *Splitter) limit() int {
 	return DefaultMaxEvent
 }
 
+// Partial reports that the start of an event is waiting for its rest, and that
+// it is not a mere comment. Call it after Next reported no further event.
+func (s *Splitter) Partial() bool { return s.start < len(s.data) && s.data[s.start] != ':' }
+
 // Buffered returns the bytes of memory the splitter itself holds: at most
 // about twice MaxEvent plus one write. It falls when a long event has gone.
 func (s *Splitter) Buffered() int { return cap(s.buf) + cap(s.join) }
