@@ -119,7 +119,7 @@ func New(opt Options) (*App, error) {
 	a.gateway = &gateway.Gateway{
 		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: rand.Float64,
 		Gate:   admit.NewGate(queueOf(l.config)),
-		Runner: &attempt.Runner{Listener: listener, Random: rand.Float64, Writable: l.config.HTTP.WriteTimeout.Duration()},
+		Runner: &attempt.Runner{Listener: listener, Random: rand.Float64},
 	}
 	a.builder = newBuilder(a.moved(listener), a.gateway.Gate.Notify)
 	a.builder.dial = opt.net.dial
@@ -182,11 +182,16 @@ func (a *App) take(l *loaded) error {
 func (a *App) Reload() error {
 	l, err := a.load()
 	if err == nil {
-		if l.config.Listen != a.current.Load().config.Listen || l.config.Admin.Listen != a.current.Load().config.Admin.Listen {
-			a.log.Warn("listen addresses change with a restart only", "component", "config")
+		now := a.current.Load().config
+		for setting, changed := range map[string]bool{
+			"listen": l.config.Listen != now.Listen, "admin.listen": l.config.Admin.Listen != now.Admin.Listen,
+			"http.header_timeout": l.config.HTTP.HeaderTimeout != now.HTTP.HeaderTimeout, "http.max_header": l.config.HTTP.MaxHeader != now.HTTP.MaxHeader,
+		} {
+			if changed {
+				a.log.Warn("the setting changes with a restart only", "component", "config", "setting", setting)
+			}
 		}
 		// What counts is where the router listens, not where the file would.
-		now := a.current.Load().config
 		l.config.Listen, l.config.Admin.Listen = now.Listen, now.Admin.Listen
 		if err = l.config.CheckListeners(); err == nil {
 			err = a.take(l)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"net"
@@ -34,7 +35,7 @@ type builder struct {
 
 	mu        sync.Mutex
 	targets   map[string]*kept
-	accounts  map[string]*route.Account
+	accounts  map[string]*billed
 	providers map[string]*spoken
 	directory *workload.Directory
 }
@@ -45,6 +46,12 @@ type kept struct {
 	target   *route.Target
 }
 
+// billed is the account of a provider with what makes it the same one.
+type billed struct {
+	key     [sha256.Size]byte
+	account *route.Account
+}
+
 // spoken is a provider with the settings it was made from.
 type spoken struct {
 	spec     provider.Spec
@@ -53,7 +60,7 @@ type spoken struct {
 }
 
 func newBuilder(moved func(string, []breaker.Transition), freed func()) *builder {
-	return &builder{moved: moved, freed: freed, targets: map[string]*kept{}, accounts: map[string]*route.Account{}, providers: map[string]*spoken{}}
+	return &builder{moved: moved, freed: freed, targets: map[string]*kept{}, providers: map[string]*spoken{}}
 }
 
 // draft is a snapshot being built. Nothing of it is seen by requests, and
@@ -64,15 +71,17 @@ type draft struct {
 	snapshot  *gateway.Snapshot
 	targets   map[string]*kept
 	specs     map[string]route.Spec
+	accounts  map[string]*billed
 	providers map[string]*spoken
 	models    map[string]*route.Model
 }
 
 func (b *builder) build(c *config.Config) (*gateway.Snapshot, error) {
-	d := &draft{builder: b, config: c, targets: map[string]*kept{}, specs: map[string]route.Spec{}, providers: map[string]*spoken{}, models: map[string]*route.Model{}}
+	d := &draft{builder: b, config: c, targets: map[string]*kept{}, specs: map[string]route.Spec{}, accounts: map[string]*billed{}, providers: map[string]*spoken{}, models: map[string]*route.Model{}}
 	d.snapshot = &gateway.Snapshot{
 		Models: map[string]*route.Model{}, Upstreams: map[*route.Target]*attempt.Upstream{}, Tokens: map[string]bool{},
 		Attempts: c.Defaults.Retry.Attempts, Total: c.Defaults.Timeouts.Total.Duration(), MaxBody: c.HTTP.MaxBody.Bytes(),
+		MaxUpload: c.HTTP.MaxUpload.Bytes(), Writable: c.HTTP.WriteTimeout.Duration(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		if err := d.model(name); err != nil {
@@ -98,11 +107,11 @@ func (b *builder) build(c *config.Config) (*gateway.Snapshot, error) {
 // their idle connections; calls in flight keep theirs.
 func (d *draft) commit(directory *workload.Directory) {
 	for name, k := range d.targets {
-		k.target.Reconfigure(d.specs[name])
+		k.target.Reconfigure(d.specs[name], d.account(d.specs[name].Provider))
 	}
 	d.mu.Lock()
 	old := d.builder.providers
-	d.builder.targets, d.builder.providers, d.builder.directory = d.targets, d.providers, directory
+	d.builder.targets, d.builder.accounts, d.builder.providers, d.builder.directory = d.targets, d.accounts, d.providers, directory
 	d.mu.Unlock()
 	for name, s := range old {
 		if d.providers[name] != s {
@@ -215,13 +224,29 @@ func (d *draft) retry() budget.Config {
 	return b
 }
 
+// account finds the account behind a provider's key. With another key, or
+// another way to use it, what was refused to the old one no longer counts.
 func (d *draft) account(name string) *route.Account {
-	a := d.accounts[name]
-	if a == nil {
-		a = new(route.Account)
-		d.accounts[name] = a
+	if a := d.accounts[name]; a != nil {
+		return a.account
 	}
-	return a
+	a := &billed{key: credential(d.config.Providers[name])}
+	if old := d.builder.accounts[name]; old != nil && old.key == a.key {
+		a = old
+	} else {
+		a.account = new(route.Account)
+	}
+	d.accounts[name] = a
+	return a.account
+}
+
+// credential is a digest of everything that an upstream judges a caller by.
+func credential(p config.Provider) [sha256.Size]byte {
+	parts := []string{p.Type, p.BaseURL, p.Auth, p.EntraScope, p.APIVersion, p.APIKey.Reveal()}
+	for _, name := range slices.Sorted(maps.Keys(p.Headers)) {
+		parts = append(parts, name, p.Headers[name].Reveal())
+	}
+	return sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 }
 
 func (d *draft) passthrough() error {

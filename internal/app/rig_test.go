@@ -165,6 +165,7 @@ type ask struct {
 	path    string // default /v1/chat/completions
 	method  string
 	body    string
+	bare    bool // no body at all
 	stream  bool // of the default body
 	key     string
 	headers []string // pairs
@@ -202,6 +203,9 @@ func (r *rig) request(a ask) *http.Request {
 	req, err := http.NewRequestWithContext(a.ctx, a.method, "http://127.0.0.1:8080"+a.path, strings.NewReader(a.body))
 	if err != nil {
 		r.t.Error(err)
+	}
+	if a.bare {
+		req.Body, req.ContentLength = nil, 0
 	}
 	if a.length != 0 {
 		req.ContentLength = a.length

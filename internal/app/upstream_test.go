@@ -16,6 +16,7 @@ import (
 type fake struct {
 	name    string
 	scripts []script
+	early   bool                        // answers without reading the body
 	pick    func(n int, s *seen) script // instead of scripts
 
 	mu       sync.Mutex
@@ -94,7 +95,12 @@ func (f *fake) end() {
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // a cut body shows in the log
+	var body []byte
+	if f.early {
+		w.Header().Set("Connection", "close") // or net/http waits for the body
+	} else {
+		body, _ = io.ReadAll(r.Body) // a cut body shows in the log
+	}
 	s := &seen{at: time.Now(), remote: r.RemoteAddr, method: r.Method, uri: r.RequestURI, header: r.Header.Clone(), body: string(body)}
 	steps := f.begin(s)
 	defer f.end()

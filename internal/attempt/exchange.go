@@ -35,6 +35,7 @@ type exchange struct {
 
 	status int
 	header http.Header
+	length int64 // Content-Length of the answer, -1 when unknown
 	body   []byte
 	asked  bool // include_usage was added: its chunk is taken out again
 }
@@ -59,6 +60,10 @@ func (e *exchange) do(ctx context.Context) {
 		return
 	}
 	resp, err := e.up.Provider.RoundTrip(out)
+	if u := e.req.Upload; err != nil && u != nil && u.Err() != nil && ctx.Err() == nil {
+		e.verdict = fault.Verdict{Class: fault.Client, Scope: fault.ScopeRequest, Reason: "body_incomplete"}
+		return
+	}
 	if err != nil {
 		e.fail(ctx, err, fault.PhaseHeaders)
 		// A kept connection that was dead says nothing about the target. A
@@ -67,9 +72,12 @@ func (e *exchange) do(ctx context.Context) {
 		return
 	}
 	defer resp.Body.Close()
-	e.headers, e.status, e.header = time.Since(e.start), resp.StatusCode, resp.Header
+	e.headers, e.status, e.header, e.length = time.Since(e.start), resp.StatusCode, resp.Header, resp.ContentLength
+	if e.status == http.StatusNoContent || resp.Header.Get("Content-Length") == "" {
+		e.length = -1
+	}
 	switch {
-	case resp.StatusCode >= 300:
+	case resp.StatusCode >= 400, resp.StatusCode >= 300 && e.req.Endpoint != wire.Other: // a redirect is an answer to who asked for it
 		e.refused(ctx, resp)
 	case isEventStream(resp.Header) && !e.req.Envelope.Stream && e.req.Endpoint != wire.Other:
 		e.broken(fault.ErrProtocol) // a stream nobody asked for
@@ -113,7 +121,12 @@ func (e *exchange) fail(ctx context.Context, err error, phase fault.Phase) {
 // refused reads and classifies an answer that is not 2xx.
 func (e *exchange) refused(ctx context.Context, resp *http.Response) {
 	e.watch.phase(time.Now(), e.up.Idle, fault.ErrIdleTimeout)
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, firstBlock))
+	if err == nil && len(body) == firstBlock && e.req.Lease.Grow(maxErrorBody-firstBlock) { // the base lease pays for the first block
+		var rest []byte
+		rest, err = io.ReadAll(io.LimitReader(resp.Body, maxErrorBody-firstBlock))
+		body = append(body, rest...)
+	}
 	if err != nil && context.Cause(ctx) != nil && errors.Is(cause(ctx, err), fault.ErrClientGone) {
 		e.fail(ctx, err, fault.PhaseContent)
 		return

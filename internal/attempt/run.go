@@ -64,14 +64,14 @@ type Request struct {
 	Tokens    int64 // estimate
 	Usage     bool  // the workload's token limit needs the real use
 	Start     time.Time
-	Deadline  time.Time // for everything until content is sent
-	Total     time.Time // for the rest of a stream
-	Repeat    bool      // the caller numbered this as its own retry
-	Attempts  int       // allowed, at most Limit, those of Prior included
-	Prior     []Note    // attempts already made for the same request
+	Deadline  time.Time     // for everything until content is sent
+	Total     time.Time     // for the rest of a stream
+	Writable  time.Duration // of each write to the client; a slower reader is cut off
+	Repeat    bool          // the caller numbered this as its own retry
+	Attempts  int           // allowed, at most Limit, those of Prior included
+	Prior     []Note        // attempts already made for the same request
 	Gate      *admit.Gate
-	// Upload streams a body that is too large to be held; nil otherwise. The
-	// answer does not begin before it is over.
+	// Upload streams a body that is too large to be held; nil otherwise.
 	Upload       Upload
 	UploadLength int64 // -1 when unknown
 }
@@ -79,8 +79,11 @@ type Request struct {
 // Upload is a request body that is read once, while the call is made.
 type Upload interface {
 	io.Reader
-	// Over is closed once nothing reads the body any more.
-	Over() <-chan struct{}
+	// Whole reports that it was read to its end.
+	Whole() bool
+	// Err is what ended the reading before: the caller's fault, not the
+	// upstream's.
+	Err() error
 }
 
 // Note is one attempt as the error body lists it.
@@ -109,8 +112,6 @@ type Outcome struct {
 type Runner struct {
 	Listener *event.Listener
 	Random   func() float64
-	// Writable bounds each write to the client; a slower reader is cut off.
-	Writable time.Duration
 }
 
 // run is one request on its way.
@@ -126,7 +127,7 @@ type run struct {
 // try. What it could not deliver is in the outcome; answering it is the
 // caller's.
 func (r *Runner) Run(ctx context.Context, req *Request, w http.ResponseWriter) Outcome {
-	x := &run{Runner: r, req: req, out: newClient(w, req, r.Writable)}
+	x := &run{Runner: r, req: req, out: newClient(w, req)}
 	x.plan = plan{limit: min(req.Attempts, Limit), made: len(req.Prior), policy: len(req.Model.Policy) > 0, deadline: req.Deadline}
 	x.done.Notes, x.done.Attempts = req.Prior, len(req.Prior)
 	x.done.Refused = x.plan.made >= x.plan.limit // nothing left to try with: what came before stands
@@ -218,9 +219,13 @@ func (x *run) refuse(ctx context.Context, r route.Refusal) {
 	x.done.Refused = true
 	switch {
 	case ctx.Err() != nil:
-		x.done.Verdict = fault.Transport(fault.ErrClientGone, fault.PhaseConnect)
-	case r.Late > 0 && r.Open+r.Cooling+r.Full+r.Limited == 0:
+		x.done.Verdict = fault.Transport(cause(ctx, nil), fault.PhaseConnect)
+	case r.Late > 0 && r.Open+r.Cooling+r.Full+r.Limited+r.Account+r.Credential == 0:
 		x.done.Verdict = fault.Verdict{Class: fault.Deadline, Reason: "deadline_infeasible"}
+	case r.Operator() && r.Credential > 0:
+		x.done.Verdict = fault.Verdict{Class: fault.Credential, Reason: "cooling_down"}
+	case r.Operator():
+		x.done.Verdict = fault.Verdict{Class: fault.Account, Reason: "cooling_down"}
 	case r.Capacity():
 		x.done.Verdict = fault.Verdict{Class: fault.Capacity, Reason: "no_capacity"}
 	default:

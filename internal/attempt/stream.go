@@ -41,11 +41,11 @@ type relay struct {
 	begun    bool   // content was seen
 	finished bool   // every choice of the answer said that it is finished
 	tally    wire.Tally
-	ended    bool   // the terminal marker was seen
-	stopped  bool   // finish_reason "stop": an answer without content is then empty
-	buffered int64  // bytes of the splitter paid for
-	wrote    bool   // something is to be flushed
-	moved    bool   // the last read brought data or a piece of it, not only comments
+	ended    bool  // the terminal marker was seen
+	stopped  bool  // finish_reason "stop": an answer without content is then empty
+	buffered int64 // bytes of the splitter paid for
+	wrote    bool  // something is to be flushed
+	moved    bool  // the last read brought data or a piece of it, not only comments
 }
 
 var (

@@ -68,7 +68,7 @@ func (e *exchange) holdable(resp *http.Response) bool {
 		return false
 	}
 	mt, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	return e.req.Endpoint != wire.Other || err != nil || strings.HasSuffix(mt, "json") || strings.HasPrefix(mt, "text/html")
+	return e.req.Endpoint != wire.Other || err != nil || strings.HasSuffix(mt, "json")
 }
 
 // deliver judges a whole answer and sends it.

@@ -196,6 +196,9 @@ func (k *checker) lastResort(path string, m Model) {
 			k.error(path+".degraded", "must have exactly one of message and model", "")
 		}
 		k.known(path+".degraded.model", "model", g.Model, k.models)
+		if g.Model != "" && k.c.Defaults.Retry.Attempts == 1 {
+			k.warning(path+".degraded.model", "is never tried: defaults.retry.attempts allows one call for a request", "raise attempts, or use message")
+		}
 	}
 	for i, f := range m.ContentPolicyFallback {
 		k.known(path+".content_policy_fallback["+strconv.Itoa(i)+"]", "model", f, k.models)
@@ -319,6 +322,9 @@ func (k *checker) bounds() {
 	}
 	if h.MaxBody == 0 {
 		k.error("http.max_body", "must be above 0", "")
+	}
+	if h.MaxUpload < h.MaxBody {
+		k.error("http.max_upload", fmt.Sprintf("is %s, below the max_body of %s", h.MaxUpload, h.MaxBody), "")
 	}
 	if h.MaxHeader < 4<<10 || h.MaxHeader > 16<<20 {
 		k.error("http.max_header", "must be 4KiB to 16MiB", "")

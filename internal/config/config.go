@@ -166,7 +166,7 @@ type TargetTimeouts struct {
 type Degraded struct {
 	// A fixed text, answered as if the model had said it. The header Hourthree-Degraded says that it did not.
 	Message string `yaml:"message"`
-	// Another model, whose targets are tried. It may not lead back here.
+	// Another model, whose targets are tried. One of the calls that a request may cause is kept for it. It may not lead back here.
 	Model string `yaml:"model"`
 }
 
@@ -252,9 +252,11 @@ type Queue struct {
 type HTTP struct {
 	// Largest request body; a larger one is answered 413. Keep it above what your providers take.
 	MaxBody Bytes `yaml:"max_body"`
-	// Largest request header block, 4KiB to 16MiB.
+	// Largest request body that is passed through as it comes, without being held: files. A larger one is answered 413.
+	MaxUpload Bytes `yaml:"max_upload"`
+	// Largest request header block, 4KiB to 16MiB. A change takes effect with a restart.
 	MaxHeader Bytes `yaml:"max_header"`
-	// Time for the request headers to arrive; a slower client is cut off.
+	// Time for the request headers to arrive; a slower client is cut off. A change takes effect with a restart.
 	HeaderTimeout Duration `yaml:"header_timeout"`
 	// Time one write to a client may take; a client that does not read is cut off.
 	WriteTimeout Duration `yaml:"write_timeout"`
@@ -283,7 +285,7 @@ func Default() *Config {
 			Queue: Queue{Length: 1000, Bytes: 64 << 20, Wait: Duration(200 * time.Millisecond)},
 		},
 		HTTP: HTTP{
-			MaxBody: 64 << 20, MaxHeader: 32 << 10, HeaderTimeout: Duration(5 * time.Second),
+			MaxBody: 64 << 20, MaxUpload: 512 << 20, MaxHeader: 32 << 10, HeaderTimeout: Duration(5 * time.Second),
 			WriteTimeout: Duration(30 * time.Second), Drain: Duration(10 * time.Minute),
 		},
 	}

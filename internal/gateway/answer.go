@@ -19,6 +19,10 @@ func (x *inbound) answer() {
 		x.sent.status = x.out.Status
 		return
 	}
+	if x.upload != nil && x.upload.Err() != nil {
+		x.unread(x.upload.Err())
+		return
+	}
 	if x.degrades() && x.degraded() {
 		return
 	}
@@ -153,6 +157,9 @@ func (x *inbound) fail(status int, body wire.ErrorBody) {
 
 func (x *inbound) write(status int, body []byte) {
 	x.sent.status = status
+	if x.upload != nil && !x.upload.Whole() {
+		x.w.Header().Set("Connection", "close")
+	}
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
 	n, _ := x.w.Write(body) // a client that has left is told nothing

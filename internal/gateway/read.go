@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/admit"
 )
 
 const (
@@ -31,47 +34,101 @@ func slowly(w http.ResponseWriter, body io.ReadCloser) *slowBody {
 }
 
 func (b *slowBody) Read(p []byte) (int, error) {
-	if now := time.Now(); now.After(b.next) {
-		limit := now.Add(bodyPause)
-		if limit.After(b.end) {
-			limit = b.end
-		}
-		_ = b.ctl.SetReadDeadline(limit) // writers without deadlines have none to miss
-		b.next = now.Add(time.Second)
-	}
+	b.advance()
 	return b.ReadCloser.Read(p)
+}
+
+// advance moves the deadline on.
+func (b *slowBody) advance() {
+	now := time.Now()
+	if !now.After(b.next) {
+		return
+	}
+	limit := now.Add(bodyPause)
+	if limit.After(b.end) {
+		limit = b.end
+	}
+	_ = b.ctl.SetReadDeadline(limit) // writers without deadlines have none to miss
+	b.next = now.Add(time.Second)
+}
+
+// interrupt ends a read that waits.
+func (b *slowBody) interrupt() {
+	_ = b.ctl.SetReadDeadline(time.Unix(1, 0)) // writers without deadlines read on
 }
 
 // done lifts the deadline: from now on the server itself watches the
 // connection for the client's leaving.
 func (b *slowBody) done() { _ = b.ctl.SetReadDeadline(time.Time{}) }
 
-// upload is a body that streams to the upstream. The answer must not begin
-// before it has ended: handing a server's body to a client transport while
-// the answer is written was measured to cut some answers short.
+// upload is a body that streams to the upstream. It is read by the client
+// transport, which may go on doing so while the answer is written and after
+// the call has failed.
 type upload struct {
 	body *slowBody
-	once sync.Once
-	over chan struct{}
+	max  int64
+
+	mu    sync.Mutex
+	left  int64
+	err   error // what ended it before its end
+	whole bool
+	given bool // up: nobody is to read on
 }
 
-func newUpload(body *slowBody) *upload { return &upload{body: body, over: make(chan struct{})} }
+func newUpload(body *slowBody, limit int64) *upload {
+	return &upload{body: body, max: limit, left: limit}
+}
 
-// Read passes on the body and notes its end.
+// errGivenUp ends the reading of a body whose request is over.
+var errGivenUp = errors.New("the request is over")
+
+// Read passes on the body and notes how it ends.
 func (u *upload) Read(p []byte) (int, error) {
-	n, err := u.body.Read(p)
-	if err != nil {
-		u.stop()
+	u.mu.Lock()
+	if u.given {
+		u.mu.Unlock()
+		return 0, errGivenUp
+	}
+	u.body.advance()
+	u.mu.Unlock()
+	n, err := u.body.ReadCloser.Read(p)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.left -= int64(n); u.left < 0 {
+		n, err = 0, admit.ErrTooLarge{Limit: u.max}
+	}
+	switch {
+	case err == io.EOF:
+		u.whole = true
+		u.body.done()
+	case err != nil && !u.given && u.err == nil:
+		u.err = err
 	}
 	return n, err
 }
 
-// Over is closed once nothing reads the body any more.
-func (u *upload) Over() <-chan struct{} { return u.over }
+// Whole reports that the body was read to its end.
+func (u *upload) Whole() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.whole
+}
 
-func (u *upload) stop() {
-	u.once.Do(func() {
-		u.body.done()
-		close(u.over)
-	})
+// Err is what ended the reading before the body's end: the client was too
+// slow, sent too much or left. It is nil while all is well.
+func (u *upload) Err() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.err
+}
+
+// giveUp ends the reading. Of a body that was not read to its end nothing
+// more is taken, by net/http neither: its client would wait for it.
+func (u *upload) giveUp() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.given = true
+	if !u.whole {
+		u.body.interrupt()
+	}
 }

@@ -36,7 +36,9 @@ type Snapshot struct {
 	Upstreams map[*route.Target]*attempt.Upstream
 	Attempts  int           // upstream calls a request may cause
 	Total     time.Duration // bound on a whole request
-	MaxBody   int64         // bytes of a request body
+	Writable  time.Duration // bound on one write to a client
+	MaxBody   int64         // bytes of a request body that is held
+	MaxUpload int64         // bytes of one that is passed on as it comes
 	Tokens    map[string]bool
 }
 
@@ -168,9 +170,14 @@ func (x *inbound) read() bool {
 	x.lease = lease
 	body := slowly(x.w, x.r.Body)
 	if x.where.pass && !isJSON(x.r.Header) && (x.r.ContentLength < 0 || x.r.ContentLength > holdUpload) {
-		x.upload = newUpload(body)
+		if x.r.ContentLength > x.MaxUpload {
+			return x.unread(admit.ErrTooLarge{Limit: x.MaxUpload})
+		}
+		x.upload = newUpload(body, x.MaxUpload)
 		return true
 	}
+	wake := context.AfterFunc(x.r.Context(), body.interrupt) // the router stops
+	defer wake()
 	var err error
 	x.body, err = admit.ReadBody(body, x.r.ContentLength, x.MaxBody, lease)
 	if err != nil {
@@ -186,15 +193,26 @@ func (x *inbound) unread(err error) bool {
 	x.w.Header().Set("Connection", "close")
 	switch {
 	case errors.As(err, &large):
-		x.reject(http.StatusRequestEntityTooLarge, fault.Client, "body_too_large", large.Error()+". Raise http.max_body if such requests are meant to pass.", "")
+		x.tooLarge(large)
 	case errors.Is(err, admit.ErrOverload):
 		return x.overloaded()
+	case errors.Is(context.Cause(x.r.Context()), fault.ErrDraining):
+		x.refuse(fault.Transport(fault.ErrDraining, fault.PhaseConnect), "The router is stopping and the request had not arrived whole. Nothing was done with it.")
 	case x.r.Context().Err() != nil && !errors.Is(err, os.ErrDeadlineExceeded): // net/http cancels for either
 		x.sent.class, x.sent.reason = fault.Canceled, "client_gone"
 	default:
 		x.reject(http.StatusRequestTimeout, fault.Client, "body_incomplete", "The request body did not arrive whole and in time.", "")
 	}
 	return false
+}
+
+// tooLarge names the bound that was passed and the setting behind it.
+func (x *inbound) tooLarge(err admit.ErrTooLarge) {
+	setting := "http.max_body"
+	if err.Limit == x.MaxUpload && x.where.pass && !isJSON(x.r.Header) {
+		setting = "http.max_upload"
+	}
+	x.reject(http.StatusRequestEntityTooLarge, fault.Client, "body_too_large", err.Error()+". Raise "+setting+" if such requests are meant to pass.", "")
 }
 
 func (x *inbound) overloaded() bool {
@@ -269,10 +287,10 @@ func (x *inbound) planPass() bool {
 // attempt makes the upstream calls.
 func (x *inbound) attempt(ctx context.Context, m *route.Model) {
 	req := x.request(m)
-	if x.upload != nil {
-		defer x.upload.stop()
-	}
 	x.out = x.Runner.Run(ctx, req, x.w)
+	if x.upload != nil {
+		x.upload.giveUp()
+	}
 }
 
 func (x *inbound) request(m *route.Model) *attempt.Request {
@@ -281,8 +299,11 @@ func (x *inbound) request(m *route.Model) *attempt.Request {
 		Header: x.r.Header, Body: x.body, Envelope: x.envelope, Lease: x.lease,
 		Model: m, Workload: x.workload, Upstreams: x.Upstreams,
 		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.Tokens[x.workload.Name()],
-		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total),
+		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
 		Repeat: x.repeats > 0, Attempts: x.Attempts, Prior: x.out.Notes, Gate: x.Gate,
+	}
+	if m == x.model && m.Fallback != nil { // the last resort is to have its call
+		q.Attempts = max(1, q.Attempts-1)
 	}
 	q.Class = classOf(x.envelope, len(x.body))
 	if x.upload != nil {

@@ -174,6 +174,13 @@ func (c *CoolDown) Until(now time.Time) (time.Time, Kind, bool) {
 	return c.until, c.kind, true
 }
 
+// Kind is the quota class of the latest block, over or not.
+func (c *CoolDown) Kind() Kind { return c.kind }
+
+// Forget ends every block and trial: what was refused, a key for instance, is
+// no longer used. Calls admitted before may still be settled.
+func (c *CoolDown) Forget() { *c = CoolDown{Max: c.Max, last: c.last} }
+
 // Reopens is when it is worth asking again: the end of the block, or, while a
 // trial is out, a second from now or the end of its lease, whichever is
 // sooner. It is zero when Admit would let a call in.

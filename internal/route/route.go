@@ -44,8 +44,11 @@ type Pass struct {
 
 // Refusal says why no target would take the call.
 type Refusal struct {
-	Open, Cooling, Full, Limited, Late, Unpaid, Unproven, Drained int // targets by reason
-	Reopens                                                       time.Time
+	// Targets by reason. Account and Credential are cooling down like Cooling,
+	// but behind a refusal that an operator must see to.
+	Open, Cooling, Account, Credential, Full, Limited, Late, Unpaid, Unproven, Drained int
+
+	Reopens time.Time
 }
 
 // Brief reports that waiting a moment may help: a concurrency limit is
@@ -57,12 +60,23 @@ func (r Refusal) Brief() bool { return r.Full > 0 || r.Unproven > 0 }
 // not an outage.
 func (r Refusal) Capacity() bool { return r.Open == 0 && r.Cooling+r.Full+r.Limited > 0 }
 
+// Operator reports that every target but the drained and the late is refused
+// for the router's own key or account: no limit and no outage, and waiting
+// does not help.
+func (r Refusal) Operator() bool {
+	return r.Account+r.Credential > 0 && r.Open+r.Cooling+r.Full+r.Limited == 0
+}
+
 func (r *Refusal) add(why Why, until time.Time) {
 	switch why {
 	case WhyBreaker:
 		r.Open++
 	case WhyCooling:
 		r.Cooling++
+	case WhyAccount:
+		r.Account++
+	case WhyCredential:
+		r.Credential++
 	case WhyFull:
 		r.Full++
 	case WhyRate:

@@ -179,7 +179,7 @@ func TestSharedAccount(t *testing.T) {
 	c, _, _ := a.Try(q)
 	c.Settle(t0, Result{Verdict: fault.Verdict{Class: fault.Account, Scope: fault.ScopeKey, Reason: "insufficient_quota"}, Tokens: -1})
 	q.Now = t0.Add(time.Minute)
-	if _, why, _ := b.Try(q); why != WhyCooling {
+	if _, why, _ := b.Try(q); why != WhyAccount {
 		t.Errorf("the other target of a dead account answered %v", why)
 	}
 	if a.State(q.Now).Phase != "closed" {

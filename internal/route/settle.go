@@ -36,9 +36,9 @@ func (c *Call) FirstContent(now time.Time) {
 	t.breaker.FirstContent(now, c.permit)
 	if !c.settled { // a trial has shown what it was to show: the stream may take minutes
 		t.cool.Settle(now, c.trial, limit.Served)
-		t.account.mu.Lock()
-		t.account.cool.Settle(now, c.account, limit.Served)
-		t.account.mu.Unlock()
+		c.owner.mu.Lock()
+		c.owner.cool.Settle(now, c.account, limit.Served)
+		c.owner.mu.Unlock()
 	}
 	moved := t.after(now)
 	t.mu.Unlock()
@@ -138,14 +138,14 @@ func (t *Target) coolDown(now time.Time, c *Call, v fault.Verdict) {
 		own = limit.Refused
 	}
 	t.cool.Settle(now, c.trial, own)
-	t.account.mu.Lock()
-	defer t.account.mu.Unlock()
-	t.account.cool.Settle(now, c.account, shared)
+	c.owner.mu.Lock()
+	defer c.owner.mu.Unlock()
+	c.owner.cool.Settle(now, c.account, shared)
 	switch {
 	case !refused:
 	case wide:
-		t.account.cool.Refuse(now, kind, v.Wait, v.HasWait, spread(now, c.start))
-	default:
+		c.owner.cool.Refuse(now, kind, v.Wait, v.HasWait, spread(now, c.start))
+	case c.owner == t.account: // else the key that was refused is no longer used
 		t.cool.Refuse(now, kind, v.Wait, v.HasWait, spread(now, c.start))
 	}
 }

@@ -42,12 +42,12 @@ type Account struct {
 // composes the pure policies under one mutex; it does no I/O and starts no
 // goroutine. Time and randomness come from the caller.
 type Target struct {
-	account *Account
-	moved   func(name string, ts []breaker.Transition) // called without the lock
-	freed   func()                                     // likewise, behind every settled call
+	moved func(name string, ts []breaker.Transition) // called without the lock
+	freed func()                                     // likewise, behind every settled call
 
 	mu      sync.Mutex
 	spec    Spec
+	account *Account
 	breaker *breaker.Breaker
 	latency *learn.Latency
 	budget  *budget.Budget
@@ -72,10 +72,16 @@ func NewTarget(spec Spec, account *Account, moved func(string, []breaker.Transit
 }
 
 // Reconfigure replaces the configured part and keeps health, learned
-// latencies, cool-downs and calls in flight.
-func (t *Target) Reconfigure(spec Spec) {
+// latencies, cool-downs and calls in flight. With another account, that is
+// with another key, the target's own cool-downs end too: they were the answer
+// to the old one.
+func (t *Target) Reconfigure(spec Spec, account *Account) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if account != t.account {
+		t.account = account
+		t.cool.Forget()
+	}
 	t.breaker.Reconfigure(spec.Breaker)
 	t.budget.Reconfigure(spec.Budget)
 	t.apply(spec)
@@ -116,7 +122,9 @@ type Why uint8
 const (
 	Admitted Why = iota
 	WhyBreaker
-	WhyCooling
+	WhyCooling    // a limit's refusal is to be waited out
+	WhyAccount    // the same, of the account
+	WhyCredential // the same, of the key or the name
 	WhyFull
 	WhyRate
 	WhyDeadline
@@ -162,6 +170,7 @@ type Call struct {
 
 	permit  breaker.Permit
 	trial   limit.Admission
+	owner   *Account // the account the call is made on
 	account limit.Admission
 	class   learn.Class
 	tokens  int64
@@ -268,14 +277,15 @@ func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit
 
 // gates passes the account's and the target's cool-downs and the breaker.
 func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Permit, bool)) (Why, time.Time) {
-	t.account.mu.Lock()
-	defer t.account.mu.Unlock()
+	c.owner = t.account
+	c.owner.mu.Lock()
+	defer c.owner.mu.Unlock()
 	if c.account = t.account.cool.Admit(q.Now); c.account == limit.Blocked {
-		return WhyCooling, t.account.cool.Reopens(q.Now)
+		return whyCooling(&t.account.cool, q.Now)
 	}
 	if c.trial = t.cool.Admit(q.Now); c.trial == limit.Blocked {
 		t.account.cool.Settle(q.Now, c.account, limit.Other)
-		return WhyCooling, t.cool.Reopens(q.Now)
+		return whyCooling(&t.cool, q.Now)
 	}
 	permit, ok := acquire(breaker.Call{
 		Class: uint8(q.Class), Slow: c.Timeouts.Slow, Silence: c.Timeouts.Silence, Lease: c.Timeouts.FirstContent, Rand: q.Rand,
@@ -293,13 +303,25 @@ func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Per
 	return Admitted, time.Time{}
 }
 
+// whyCooling names the refusal behind a block, or behind the trial that is out.
+func whyCooling(c *limit.CoolDown, now time.Time) (Why, time.Time) {
+	why := WhyCooling
+	switch c.Kind() {
+	case limit.Account:
+		why = WhyAccount
+	case limit.Credential:
+		why = WhyCredential
+	}
+	return why, c.Reopens(now)
+}
+
 // release undoes gates for a call that was not made after all.
 func (t *Target) release(now time.Time, c *Call) {
 	t.breaker.Settle(now, c.permit, breaker.Verdict{Outcome: breaker.Ignored})
 	t.cool.Settle(now, c.trial, limit.Other)
-	t.account.mu.Lock()
-	t.account.cool.Settle(now, c.account, limit.Other)
-	t.account.mu.Unlock()
+	c.owner.mu.Lock()
+	c.owner.cool.Settle(now, c.account, limit.Other)
+	c.owner.mu.Unlock()
 }
 
 // pay takes one token from each side or from neither.

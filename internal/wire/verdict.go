@@ -36,14 +36,14 @@ const answerDepth = 1000
 // A chat or text answer is empty when no choice has text, a refusal, a call
 // or audio, unless it ended for another reason than having finished (length,
 // content_filter, tool_calls), or reports output tokens. A response may have
-// no output while it is queued, running or incomplete. For Other nothing but
-// HTML is refused.
+// no output while it is queued, running or incomplete. For Other nothing is
+// refused: it may be any kind of file.
 func InspectBody(ep Endpoint, contentType string, body []byte) BodyVerdict {
-	if isHTML(contentType) {
-		return BodyHTML
-	}
 	if ep == Other {
 		return BodyGood
+	}
+	if isHTML(contentType) {
+		return BodyHTML
 	}
 	body = bytes.Trim(body, " \t\r\n")
 	switch {
