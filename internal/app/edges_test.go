@@ -391,3 +391,20 @@ func TestReloadOfTheQueue(t *testing.T) {
 		}
 	})
 }
+
+// TestAnAbandonedUploadEndsItsConnection: nothing waits for the rest of a
+// body that nobody reads. It fails when only the pause of a body bounds it.
+func TestAnAbandonedUploadEndsItsConnection(t *testing.T) {
+	u1 := upstream("u1", script{status(400, `{"error":{"message":"no","type":"invalid_request_error"}}`)})
+	u1.early = true
+	run(t, setup{upstreams: []*fake{u1}, more: "passthrough: {/v1/files: u1}\n"}, func(r *rig) {
+		c := r.dialRaw()
+		defer c.Close()
+		start := time.Now()
+		fmt.Fprintf(c, "POST /v1/files HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: text/csv\r\nTransfer-Encoding: chunked\r\n\r\n3\r\na,b\r\n", callerKey)
+		text, _ := io.ReadAll(c)
+		if took := time.Since(start); took > 2*time.Second || !strings.HasPrefix(string(text), "HTTP/1.1 400") {
+			t.Errorf("after %s: %q", took, text)
+		}
+	})
+}
