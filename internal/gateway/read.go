@@ -122,13 +122,10 @@ func (u *upload) Err() error {
 	return u.err
 }
 
-// giveUp ends the reading. Of a body that was not read to its end nothing
-// more is taken, by net/http neither: its client would wait for it.
+// giveUp ends the reading, and with it the moving of the deadline. A read that
+// waits is ended by net/http when the answer is out.
 func (u *upload) giveUp() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.given = true
-	if !u.whole {
-		u.body.interrupt()
-	}
 }
