@@ -78,6 +78,7 @@ func (e *exchange) do(ctx context.Context) {
 	default:
 		e.unary(ctx, resp)
 	}
+	e.body = e.up.Provider.Redact(e.body, out.Header)
 }
 
 // request builds the upstream request: the caller's bytes with only the
