@@ -110,8 +110,8 @@ func TestE02FiftyImagesWithinAMemoryBudget(t *testing.T) {
 	}
 }
 
-// Breaks when a goroutine or timer of a stream outlives its client: drop
-// watch.stop from run.settle.
+// Breaks when a call's context is not its client's, or when a call starts a
+// goroutine that only an answer ends.
 func TestE19SilenceLeavesNothingBehind(t *testing.T) {
 	for name, s := range map[string]script{
 		"before headers": {hold()},

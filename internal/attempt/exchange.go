@@ -33,6 +33,7 @@ type exchange struct {
 	learn   time.Duration
 	tokens  int64
 
+	sent   http.Header
 	status int
 	header http.Header
 	body   []byte
@@ -58,6 +59,7 @@ func (e *exchange) do(ctx context.Context) {
 		e.verdict = fault.Verdict{Class: fault.Credential, Scope: fault.ScopeKey, Reason: "provider_config", Elsewhere: true}
 		return
 	}
+	e.sent = out.Header
 	resp, err := e.up.Provider.RoundTrip(out)
 	if err != nil {
 		e.fail(ctx, err, fault.PhaseHeaders)
@@ -78,8 +80,11 @@ func (e *exchange) do(ctx context.Context) {
 	default:
 		e.unary(ctx, resp)
 	}
-	e.body = e.up.Provider.Redact(e.body, out.Header)
+	e.body = e.redact(e.body)
 }
+
+// redact takes our own credentials out of what the upstream said.
+func (e *exchange) redact(p []byte) []byte { return e.up.Provider.Redact(p, e.sent) }
 
 // request builds the upstream request: the caller's bytes with only the
 // model name and declared edits changed.
