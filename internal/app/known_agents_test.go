@@ -112,8 +112,8 @@ func TestRefusalsOfTheRouterHaveTheClientsShape(t *testing.T) {
 	}
 }
 
-// Breaks when a caller's mistake is reshaped like an outage: a status of 429
-// would be repeated.
+// Breaks when a caller's mistake leaves without x-should-retry: false, with the
+// upstream's own advice, or reshaped to a status that is repeated.
 func TestMistakesHaveOneShapeForAll(t *testing.T) {
 	for name, c := range agents {
 		t.Run(name, func(t *testing.T) {
