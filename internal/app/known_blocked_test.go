@@ -32,3 +32,44 @@ func TestAQuotedKeyOfOursStaysInsideAStream(t *testing.T) {
 		})
 	}
 }
+
+// Breaks when the operator's log does not say why a provider refused our key,
+// or says it with the key, or when the client is told.
+func TestM06TheReasonOfARefusedKeyIsKept(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status     int
+		body, want string
+	}{
+		"openai":   {401, `{"error":{"message":"Incorrect API key provided: ` + secretOfU1 + `.","type":"invalid_request_error","code":"invalid_api_key"}}`, "Incorrect API key provided: [redacted]."},
+		"address":  {401, `{"error":{"message":"Your IP is not authorized.","type":"invalid_request_error","code":"ip_not_authorized"}}`, "Your IP is not authorized."},
+		"billing":  {429, `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}`, "You exceeded your current quota."},
+		"no JSON":  {401, "key " + secretOfU1 + " expired", "key [redacted] expired"},
+		"too long": {401, `{"error":{"message":"` + strings.Repeat("a", 299) + `é","code":"invalid_api_key"}}`, strings.Repeat("a", 299) + `"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u1 := upstream("u1", script{status(tc.status, tc.body)})
+			run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+				a := r.do(ask{})
+				synctest.Wait()
+				logs := r.logs.String()
+				if a.status != 502 || !strings.Contains(logs, `"detail":"`+tc.want) || strings.Contains(a.whole()+logs, secretOfU1) {
+					t.Errorf("status %d, logged %s", a.status, logs)
+				}
+				if strings.Contains(a.body, tc.want) {
+					t.Errorf("the client is told: %s", a.body)
+				}
+			})
+		})
+	}
+	t.Run("nothing of a prompt", func(t *testing.T) {
+		u1 := upstream("u1", script{status(400, `{"error":{"message":"bad prompt: words","type":"invalid_request_error"}}`)}, script{status(500, `{"error":{"message":"bad prompt: words"}}`)})
+		run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+			r.do(ask{})
+			r.do(ask{})
+			synctest.Wait()
+			if strings.Contains(r.logs.String(), "words") {
+				t.Errorf("logged %s", r.logs)
+			}
+		})
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/fault"
@@ -132,6 +133,19 @@ func (e *exchange) refused(ctx context.Context, resp *http.Response) {
 	if resp.StatusCode == http.StatusUnauthorized && e.verdict.Again {
 		e.fresh = e.up.Provider.Refresh(ctx) == nil
 	}
+}
+
+// maxDetail bounds what of an upstream's message is kept for the operator.
+const maxDetail = 300
+
+// detail is why our credential or account was refused, in the upstream's
+// words: only a person can mend that. What a caller sent is not in it.
+func (e *exchange) detail() string {
+	if e.verdict.Class != fault.Credential && e.verdict.Class != fault.Account {
+		return ""
+	}
+	text := fault.Message(e.body)
+	return strings.ToValidUTF8(text[:min(len(text), maxDetail)], "")
 }
 
 // good leaves the verdict of a whole answer.
