@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -36,6 +38,9 @@ running requests end, new ones are not taken; a second signal ends at once.`,
 }
 
 func serve(o app.Options) error {
+	// net/http prints what an upstream sends on an idle connection, which may
+	// be the rest of an answer, to the standard logger. Ours is slog.
+	log.SetOutput(io.Discard)
 	// Within a container the heap keeps to nine tenths of its limit, unless
 	// GOMEMLIMIT says otherwise. Without a limit there is nothing to set.
 	_, _ = memlimit.Set(memlimit.WithRatio(0.9), memlimit.WithProvider(memlimit.FromCgroup))

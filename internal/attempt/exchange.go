@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/fault"
@@ -33,6 +34,7 @@ type exchange struct {
 	learn   time.Duration
 	tokens  int64
 
+	sent   http.Header
 	status int
 	header http.Header
 	length int64 // Content-Length of the answer, -1 when unknown
@@ -59,6 +61,7 @@ func (e *exchange) do(ctx context.Context) {
 		e.verdict = fault.Verdict{Class: fault.Credential, Scope: fault.ScopeKey, Reason: "provider_config", Elsewhere: true}
 		return
 	}
+	e.sent = out.Header
 	resp, err := e.up.Provider.RoundTrip(out)
 	if u := e.req.Upload; err != nil && u != nil && u.Err() != nil && ctx.Err() == nil {
 		e.verdict = fault.Verdict{Class: fault.Client, Scope: fault.ScopeRequest, Reason: "body_incomplete"}
@@ -86,7 +89,11 @@ func (e *exchange) do(ctx context.Context) {
 	default:
 		e.unary(ctx, resp)
 	}
+	e.body = e.redact(e.body)
 }
+
+// redact takes our own credentials out of what the upstream said.
+func (e *exchange) redact(p []byte) []byte { return e.up.Provider.Redact(p, e.sent) }
 
 // request builds the upstream request: the caller's bytes with only the
 // model name and declared edits changed.
@@ -139,6 +146,19 @@ func (e *exchange) refused(ctx context.Context, resp *http.Response) {
 	if resp.StatusCode == http.StatusUnauthorized && e.verdict.Again {
 		e.fresh = e.up.Provider.Refresh(ctx) == nil
 	}
+}
+
+// maxDetail bounds what of an upstream's message is kept for the operator.
+const maxDetail = 300
+
+// detail is why our credential or account was refused, in the upstream's
+// words: only a person can mend that. What a caller sent is not in it.
+func (e *exchange) detail() string {
+	if e.verdict.Class != fault.Credential && e.verdict.Class != fault.Account {
+		return ""
+	}
+	text := fault.Message(e.body)
+	return strings.ToValidUTF8(text[:min(len(text), maxDetail)], "")
 }
 
 // good leaves the verdict of a whole answer.

@@ -261,7 +261,7 @@ func (x *run) settle(e *exchange) {
 	x.done.Notes = append(x.done.Notes, Note{Target: name, Class: v.Class.String(), Millis: now.Sub(e.start).Milliseconds()})
 	x.Listener.AttemptDone(&event.Attempt{
 		RequestID: x.req.ID, Model: x.req.Model.Name, Workload: x.req.Workload.Name(), Target: name,
-		Number: x.plan.made, Why: why(e.call, x.plan.made), Class: v.Class, Reason: v.Reason, Status: e.status,
+		Number: x.plan.made, Why: why(e.call, x.plan.made), Class: v.Class, Reason: v.Reason, Status: e.status, Detail: e.detail(),
 		Start: e.start, Headers: e.headers, Content: e.content, Total: now.Sub(e.start),
 	})
 }

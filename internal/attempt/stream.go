@@ -155,7 +155,7 @@ func (r *relay) event(ctx context.Context, ev wire.Event) bool {
 			return false
 		}
 		// The provider's own error frame says it in the right dialect.
-		if err := r.out.send(ev.Raw); err == nil {
+		if err := r.out.send(r.redact(ev.Raw)); err == nil {
 			_ = r.out.flush() // the connection is reset next in any case
 		}
 		r.verdict, r.done.Abort = v, true

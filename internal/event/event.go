@@ -34,6 +34,7 @@ type Attempt struct {
 	Class     fault.Class
 	Reason    string // machine word, low cardinality
 	Status    int    // upstream status, 0 when there was none
+	Detail    string // what the upstream said of our credential or account, without the credential; "" otherwise
 	Start     time.Time
 	Headers   time.Duration // start to response headers, 0 when none came
 	Content   time.Duration // start to first content, 0 when none came

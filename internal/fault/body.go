@@ -9,6 +9,9 @@ import (
 // maxParse bounds what is read of an error body.
 const maxParse = 64 << 10
 
+// Message is what an error body says to a person, for an operator's log.
+func Message(body []byte) string { return parseError(body).message }
+
 // errorBody is what the many shapes of error bodies have in common.
 type errorBody struct {
 	code, kind, param, inner, message string

@@ -84,6 +84,8 @@ func CopyResponseHeaders(dst, src http.Header) {
 		case len(values) == 0, hopByHop[key], notReturned[key], hasAnyPrefix(key), namedByConnection(src, key):
 		case key == "X-Request-Id":
 			dst["X-Upstream-Request-Id"] = values[:1:1]
+		case key == "Content-Type": // the one that was judged
+			dst[key] = values[:1:1]
 		default:
 			dst[key] = values[:len(values):len(values)]
 		}

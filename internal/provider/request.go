@@ -61,6 +61,9 @@ func (p *Provider) headers(ctx context.Context, client http.Header) (http.Header
 			h[key] = values[:len(values):len(values)]
 		}
 	}
+	if v := h["Content-Type"]; len(v) > 1 { // the first is the one that was judged
+		h["Content-Type"] = v[:1:1]
+	}
 	// net/http takes these two names as leave to repeat a POST. Written in
 	// lower case they mean the same to the upstream and nothing to net/http.
 	for _, key := range [...]string{"Idempotency-Key", "X-Idempotency-Key"} {

@@ -183,10 +183,15 @@ func (m *Metrics) attempt(a *event.Attempt) {
 	if !m.log.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	m.log.LogAttrs(ctx, slog.LevelInfo, "attempt",
+	attrs := []slog.Attr{
 		slog.String("id", a.RequestID), slog.String("target", a.Target), slog.Int("number", a.Number), slog.String("why", a.Why),
 		slog.String("class", a.Class.String()), slog.String("reason", a.Reason), slog.Int("status", a.Status),
-		slog.Float64("headers_ms", millis(a.Headers)), slog.Float64("content_ms", millis(a.Content)), slog.Float64("ms", millis(a.Total)))
+		slog.Float64("headers_ms", millis(a.Headers)), slog.Float64("content_ms", millis(a.Content)), slog.Float64("ms", millis(a.Total)),
+	}
+	if a.Detail != "" {
+		attrs = append(attrs, slog.String("detail", a.Detail))
+	}
+	m.log.LogAttrs(ctx, slog.LevelInfo, "attempt", attrs...)
 }
 
 func (m *Metrics) transition(t event.Transition) {
