@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -170,5 +171,24 @@ func TestTheDeploymentOfThePathDecides(t *testing.T) {
 		if u1.count() == 2 && strings.Contains(u1.request(1).body, `"n"`) {
 			t.Errorf("the other model went up: %s", u1.request(1).body)
 		}
+	})
+}
+
+// Breaks when a path that names no operation goes up, or is answered by the
+// mux with a redirect.
+func TestCrookedPathsAreAnsweredHere(t *testing.T) {
+	u1 := upstream("u1", answers("x"))
+	run(t, setup{upstreams: []*fake{u1}, more: "passthrough: {/v1: u1}\n"}, func(r *rig) {
+		r.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		for _, path := range []string{
+			"/openai/deployments/m", "/openai/deployments/m/", "/openai/deployments//chat/completions", "//v1/chat/completions",
+			"/v1//chat/completions", "/v1/chat/completions//", "/v1/./models", "/v1/files/../models", "/v1/files/..",
+		} {
+			a := r.do(ask{path: path})
+			if r.failed(a, 404, "client"); a.status != 404 {
+				t.Errorf("at %s", path)
+			}
+		}
+		r.counts(map[*fake]int{u1: 0})
 	})
 }

@@ -29,11 +29,29 @@ func (g *Gateway) Handler() http.Handler {
 		mux.HandleFunc("GET "+prefix+"/models/{id...}", g.model)
 	}
 	mux.HandleFunc("/openai/deployments/{deployment}/{rest...}", g.deployment)
+	mux.HandleFunc("/openai/deployments/{deployment}", g.unknown)
+	mux.HandleFunc("/openai/deployments/{deployment}/{$}", g.unknown)
 	mux.HandleFunc("/v1/{rest...}", g.passThrough)
 	mux.HandleFunc("/openai/v1/{rest...}", g.passThrough)
 	mux.HandleFunc("HEAD /{$}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("/", g.unknown)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if crooked(r.URL.EscapedPath()) { // the mux would redirect, and not every client repeats a body
+			g.unknown(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// crooked reports a path with empty or dot segments.
+func crooked(path string) bool {
+	for segment := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+		if segment == "" && path != "/" || segment == "." || segment == ".." {
+			return true
+		}
+	}
+	return strings.HasPrefix(path, "//") || strings.HasSuffix(path, "//")
 }
 
 func (g *Gateway) at(p place) http.HandlerFunc {

@@ -95,6 +95,13 @@ func (p *Provider) RoundTrip(out *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	decode(resp)
+	for _, values := range resp.Header { // some echo servers and proxies quote what they were sent
+		for i, v := range values {
+			if p.quotes(v, out.Header) {
+				values[i] = string(p.Redact([]byte(v), out.Header))
+			}
+		}
+	}
 	return resp, nil
 }
 

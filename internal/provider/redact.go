@@ -28,6 +28,26 @@ func (p *Provider) Redact(text []byte, sent http.Header) []byte {
 	return text
 }
 
+// quotes reports whether a header's value holds a credential.
+func (p *Provider) quotes(value string, sent http.Header) bool {
+	if len(value) < leastSecret {
+		return false
+	}
+	if in(value, p.spec.APIKey) || in(value, strings.TrimPrefix(sent.Get("Authorization"), "Bearer ")) {
+		return true
+	}
+	for _, secret := range p.spec.Headers {
+		if in(value, secret) {
+			return true
+		}
+	}
+	return false
+}
+
+func in(value, secret string) bool {
+	return len(secret) >= leastSecret && strings.Contains(value, secret)
+}
+
 func redact(text []byte, secret string) []byte {
 	if len(secret) < leastSecret {
 		return text
