@@ -68,12 +68,14 @@ type Options struct {
 type network struct {
 	listen func(network, addr string) (net.Listener, error)
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
+	trip   http.RoundTripper // in place of connections to upstreams
 }
 
 // App is a running router.
 type App struct {
 	opt     Options
 	log     *slog.Logger
+	lines   *telemetry.Log // where log writes
 	metrics *telemetry.Metrics
 	gateway *gateway.Gateway
 	builder *builder
@@ -103,8 +105,8 @@ type loaded struct {
 
 // New reads the configuration and opens the listeners. Nothing is served yet.
 func New(opt Options) (*App, error) {
-	a := &App{opt: opt, start: time.Now()}
-	a.log = slog.New(slog.NewJSONHandler(opt.Stderr, nil))
+	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr)}
+	a.log = slog.New(slog.NewJSONHandler(a.lines, nil))
 	if a.opt.net.listen == nil {
 		a.opt.net.listen = net.Listen
 	}
@@ -114,7 +116,8 @@ func New(opt Options) (*App, error) {
 	}
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	a.metrics = telemetry.New(reg, a.log)
+	a.metrics = telemetry.New(reg, a.lines)
+	a.lines.Register(reg)
 	listener := a.metrics.Listener()
 	a.gateway = &gateway.Gateway{
 		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: rand.Float64,
@@ -122,7 +125,7 @@ func New(opt Options) (*App, error) {
 		Runner: &attempt.Runner{Listener: listener, Random: rand.Float64},
 	}
 	a.builder = newBuilder(a.moved(listener), a.gateway.Gate.Notify)
-	a.builder.dial = opt.net.dial
+	a.builder.dial, a.builder.trip = opt.net.dial, opt.net.trip
 	telemetry.Gauges(reg, a.reading)
 	if err := a.take(l); err != nil {
 		return nil, err
@@ -309,7 +312,21 @@ func (a *App) Stop() error {
 	a.wg.Wait()
 	a.builder.close()
 	a.log.Info("stopped", "component", "app")
+	a.flush()
 	return nil
+}
+
+// flush writes the last log lines, unless nobody takes them.
+func (a *App) flush() {
+	done := make(chan struct{})
+	go func() {
+		a.lines.Flush()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(lastWords):
+	}
 }
 
 // Run serves until ctx ends, then drains.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
 	"slices"
 	"sort"
 	"strings"
@@ -32,6 +33,7 @@ type builder struct {
 	moved func(string, []breaker.Transition)
 	freed func()                                                            // a target's slot came free
 	dial  func(ctx context.Context, network, addr string) (net.Conn, error) // to upstreams, nil for the system's
+	trip  http.RoundTripper                                                 // in place of dial, nil for none
 
 	mu        sync.Mutex
 	targets   map[string]*kept

@@ -131,6 +131,7 @@ func TestE19SilenceLeavesNothingBehind(t *testing.T) {
 					wg.Go(func() { r.leaving(time.Duration(100+i)*time.Millisecond, ask{stream: true}) })
 				}
 				wg.Wait()
+				time.Sleep(time.Second) // for dials whose request has gone
 				r.client.CloseIdleConnections()
 				synctest.Wait()
 				if after := runtime.NumGoroutine(); after > before+5 {

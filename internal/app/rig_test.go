@@ -91,8 +91,9 @@ type rig struct {
 }
 
 type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu    sync.Mutex
+	b     bytes.Buffer
+	flush func() // writes what waits to be written, nil for none
 }
 
 func (l *lockedBuffer) Write(p []byte) (int, error) {
@@ -102,6 +103,9 @@ func (l *lockedBuffer) Write(p []byte) (int, error) {
 }
 
 func (l *lockedBuffer) String() string {
+	if l.flush != nil {
+		l.flush()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
@@ -127,7 +131,7 @@ func run(t *testing.T, s setup, test func(*rig)) {
 		if err != nil {
 			t.Fatalf("start: %v", err)
 		}
-		r.app = a
+		r.app, r.logs.flush = a, a.lines.Flush
 		r.client = &http.Client{Transport: &http.Transport{DialContext: r.net.dial, MaxIdleConnsPerHost: 1000}}
 		test(r)
 		r.client.CloseIdleConnections()

@@ -3,7 +3,7 @@ package telemetry
 import (
 	"bytes"
 	"encoding/json"
-	"log/slog"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +30,7 @@ func gather(t *testing.T, reg *prometheus.Registry) map[string]*dto.MetricFamily
 
 func TestEvents(t *testing.T) {
 	reg, log := prometheus.NewRegistry(), new(bytes.Buffer)
-	m := New(reg, slog.New(slog.NewJSONHandler(log, nil)))
+	m := New(reg, log)
 	l := m.Listener()
 	l.AttemptDone(&event.Attempt{RequestID: "r1", Target: "p/m", Number: 1, Why: event.First, Class: fault.Outage, Reason: "reset", Total: time.Second})
 	l.RequestDone(&event.Request{ID: "r1", Model: "m", Workload: "w", Class: fault.OK, Status: 200, Attempts: 2, Total: 2 * time.Second, Content: time.Second, InputTokens: 3, OutputTokens: 4, InboundAttempt: 1, Degraded: "message"})
@@ -62,7 +62,7 @@ func TestEvents(t *testing.T) {
 // TestBoundedSeries is J05: names that callers make up mint no series.
 func TestBoundedSeries(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	m := New(reg, slog.New(slog.DiscardHandler))
+	m := New(reg, io.Discard)
 	l := m.Listener()
 	for i := range 1000 {
 		l.RequestDone(&event.Request{Model: "", Path: strings.Repeat("x", i), Class: fault.Client})

@@ -1,0 +1,82 @@
+package app
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// quiet is an answer's writer that keeps nothing.
+type quiet struct {
+	header http.Header
+	status int
+	bytes  int
+}
+
+func (q *quiet) Header() http.Header                { return q.header }
+func (q *quiet) WriteHeader(status int)             { q.status = status }
+func (q *quiet) Write(p []byte) (int, error)        { q.bytes += len(p); return len(p), nil }
+func (q *quiet) Flush()                             {}
+func (q *quiet) SetReadDeadline(time.Time) error    { return nil }
+func (q *quiet) SetWriteDeadline(t time.Time) error { return nil }
+
+// instant answers every call at once.
+type instant struct{ json, stream string }
+
+func (i instant) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, kind := i.json, "application/json"
+	sent, _ := io.ReadAll(r.Body) // memory only
+	if strings.Contains(string(sent), `"stream":true`) {
+		body, kind = i.stream, "text/event-stream"
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {kind}},
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)), Request: r,
+	}, nil
+}
+
+// BenchmarkPipeline is the router without sockets: everything between a parsed
+// request and the upstream's round trip, with the log written to a file.
+func BenchmarkPipeline(b *testing.B) {
+	file := filepath.Join(b.TempDir(), "hourthree.yaml")
+	text := "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\n" +
+		"providers: {a: {type: openai, api_key: secret-of-a}}\n" +
+		"models: {m: {targets: [{provider: a, model: real}]}}\n" +
+		"workloads: {team: {keys: [" + callerKey + "], limits: {rpm: 100000000, tpm: 100000000000, concurrency: 1000}}}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer log.Close()
+	upstream := instant{chatBody(strings.Repeat("word ", 180)), strings.Repeat("data: "+chunk(strings.Repeat("x", 100))+"\n\n", 50) + "data: " + finishChunk + "\n\ndata: [DONE]\n\n"}
+	a, err := New(Options{ConfigPath: file, Env: os.LookupEnv, Stdout: io.Discard, Stderr: log, Version: "test", net: network{trip: upstream}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer a.Stop()
+	handler := a.gateway.Handler()
+	for name, stream := range map[string]string{"json": "false", "stream": "true"} {
+		body := `{"model":"m","stream":` + stream + `,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 130) + `"}]}`
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Authorization", "Bearer "+callerKey)
+				w := &quiet{header: http.Header{}}
+				handler.ServeHTTP(w, r)
+				if w.status != http.StatusOK {
+					b.Fatalf("status %d", w.status)
+				}
+			}
+		})
+	}
+}
