@@ -301,6 +301,7 @@ func (a *App) Stop() error {
 	if err := a.clients.Shutdown(ctx); err != nil {
 		a.log.Warn("cutting off what still runs", "component", "app", "in_flight", a.gateway.InFlight(), "limit", limit.String())
 		a.cutOff(fault.ErrDraining)
+		a.gateway.Interrupt()
 		last, done := context.WithTimeout(context.Background(), lastWords)
 		defer done()
 		if a.clients.Shutdown(last) != nil {

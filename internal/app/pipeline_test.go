@@ -67,10 +67,12 @@ func BenchmarkPipeline(b *testing.B) {
 		body := `{"model":"m","stream":` + stream + `,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 130) + `"}]}`
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
+			r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Authorization", "Bearer "+callerKey)
+			r.ContentLength = int64(len(body))
 			for b.Loop() {
-				r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
-				r.Header.Set("Content-Type", "application/json")
-				r.Header.Set("Authorization", "Bearer "+callerKey)
+				r.Body = io.NopCloser(strings.NewReader(body))
 				w := &quiet{header: http.Header{}}
 				handler.ServeHTTP(w, r)
 				if w.status != http.StatusOK {

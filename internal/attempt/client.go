@@ -19,10 +19,6 @@ type client struct {
 	bytes     int64
 }
 
-func newClient(w http.ResponseWriter, req *Request) *client {
-	return &client{w: w, ctl: http.NewResponseController(w), req: req}
-}
-
 // commit sends status and headers: from here on nothing moves.
 func (c *client) commit(e *exchange, length int64) {
 	h := c.w.Header()

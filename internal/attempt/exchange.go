@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/provider"
 	"github.com/hourthree/hourthree/internal/route"
@@ -18,13 +18,18 @@ import (
 // maxErrorBody bounds what is read of an upstream's refusal.
 const maxErrorBody = 64 << 10
 
+// oneWrite is the largest body, in bytes, that is laid out in one piece so
+// that head and body leave in one write.
+const oneWrite = 16 << 10
+
 // exchange is one upstream call: request out, answer in, verdict.
 type exchange struct {
 	*run
 	call   *route.Call
 	up     *Upstream
 	cancel context.CancelCauseFunc
-	watch  *watch
+	watch  watch
+	conn   provider.ConnInfo
 	start  time.Time
 
 	verdict fault.Verdict
@@ -33,6 +38,7 @@ type exchange struct {
 	content time.Duration
 	learn   time.Duration
 	tokens  int64
+	fact    event.Attempt
 
 	sent   http.Header
 	status int
@@ -45,10 +51,9 @@ type exchange struct {
 // do makes the call and leaves the verdict.
 func (e *exchange) do(ctx context.Context) {
 	e.up = e.req.Upstreams[e.call.Target]
-	e.watch = newWatch(e.cancel, e.req.Deadline, fault.ErrTotalTimeout)
+	e.watch.begin(e.cancel, e.req.Deadline, fault.ErrTotalTimeout)
 	e.watch.phase(e.start, e.call.Timeouts.Headers, fault.ErrHeadersTimeout)
-	var conn provider.ConnInfo
-	out, err := e.request(provider.WithTrace(ctx, &conn))
+	out, err := e.request(provider.WithTrace(ctx, &e.conn))
 	if errors.Is(err, provider.ErrPath) {
 		e.verdict = fault.Verdict{Class: fault.Client, Scope: fault.ScopeRequest, Reason: "bad_path"}
 		return
@@ -71,7 +76,7 @@ func (e *exchange) do(ctx context.Context) {
 		e.fail(ctx, err, fault.PhaseHeaders)
 		// A kept connection that was dead says nothing about the target. A
 		// failed connect and a time-out do: those move on.
-		e.fresh = e.verdict.Reason == "reset" && conn.Reused()
+		e.fresh = e.verdict.Reason == "reset" && e.conn.Reused()
 		return
 	}
 	defer resp.Body.Close()
@@ -113,8 +118,11 @@ func (e *exchange) request(ctx context.Context) (*http.Request, error) {
 	call := provider.Call{Method: e.req.Method, Path: e.req.Path, RawQuery: e.req.RawQuery, Model: model, Header: e.req.Header}
 	if e.req.Upload != nil {
 		call.Body, call.ContentLength = e.req.Upload, e.req.UploadLength
-	} else if len(e.req.Body) > 0 {
-		body := e.req.Envelope.Splice(e.req.Body, edit)
+	} else if body := e.req.Envelope.Splice(e.req.Body, edit); len(body.Parts()) == 1 {
+		call.Bytes = body.Parts()[0]
+	} else if body.Len() <= oneWrite {
+		call.Bytes = body.AppendTo(make([]byte, 0, body.Len()))
+	} else {
 		call.Body, call.ContentLength = body.Reader(), body.Len()
 	}
 	return e.up.Provider.Request(ctx, call)
@@ -181,6 +189,5 @@ func (e *exchange) firstContent(now time.Time) {
 }
 
 func isEventStream(h http.Header) bool {
-	mt, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && mt == "text/event-stream"
+	return wire.MediaType(h.Get("Content-Type")) == "text/event-stream"
 }

@@ -83,7 +83,8 @@ func TestWatch(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				start := time.Now()
-				w := newWatch(cancel, start.Add(10*time.Minute), total)
+				w := new(watch)
+				w.begin(cancel, start.Add(10*time.Minute), total)
 				tt.drive(w)
 				<-ctx.Done()
 				if took := time.Since(start); took != tt.after || context.Cause(ctx) != tt.cause {
@@ -101,7 +102,8 @@ func TestWatchStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
-		w := newWatch(cancel, time.Now().Add(time.Hour), errors.New("total"))
+		w := new(watch)
+		w.begin(cancel, time.Now().Add(time.Hour), errors.New("total"))
 		w.phase(time.Now(), time.Second, errors.New("phase"))
 		if w.stop() {
 			t.Error("says that it fired")

@@ -53,6 +53,7 @@ type Request struct {
 	Path     string // after /v1
 	RawQuery string
 	Header   http.Header
+	Control  *http.ResponseController // of the client's connection
 	Body     []byte
 	Envelope wire.Envelope
 	Lease    *admit.Lease // pays for Body and for what is held of the answer
@@ -118,7 +119,7 @@ type Runner struct {
 type run struct {
 	*Runner
 	req  *Request
-	out  *client
+	out  client
 	plan plan
 	done Outcome
 }
@@ -127,7 +128,7 @@ type run struct {
 // try. What it could not deliver is in the outcome; answering it is the
 // caller's.
 func (r *Runner) Run(ctx context.Context, req *Request, w http.ResponseWriter) Outcome {
-	x := &run{Runner: r, req: req, out: newClient(w, req)}
+	x := &run{Runner: r, req: req, out: client{w: w, ctl: req.Control, req: req}}
 	x.plan = plan{limit: min(req.Attempts, Limit), made: len(req.Prior), policy: len(req.Model.Policy) > 0, deadline: req.Deadline}
 	x.done.Notes, x.done.Attempts = req.Prior, len(req.Prior)
 	x.done.Refused = x.plan.made >= x.plan.limit // nothing left to try with: what came before stands
@@ -150,15 +151,16 @@ func (x *run) walk(ctx context.Context, m *route.Model) {
 		}
 		v, fresh := x.attempt(attempt, cancel, call)
 		cancel(nil)
+		next := x.plan.next(time.Now(), v, x.out.committed, fresh)
+		if next == stop {
+			return
+		}
 		pass.Tried = append(pass.Tried, call.Target)
 		pass.Avoid = append(pass.Avoid, call.Target.Spec().Domain)
 		if v.Reason == "connect" {
 			pass.Lonely = call.Target
 		}
-		switch x.plan.next(time.Now(), v, x.out.committed, fresh) {
-		case stop:
-			return
-		case again:
+		if next == again {
 			pass.Again = call.Target
 		}
 		if v.Class == fault.ContentPolicy {
@@ -251,7 +253,7 @@ func (x *run) attempt(ctx context.Context, cancel context.CancelCauseFunc, call 
 func (x *run) settle(e *exchange) {
 	now := time.Now()
 	v := e.verdict
-	timeout := e.watch != nil && e.watch.stop()
+	timeout := e.watch.stop()
 	e.call.Settle(now, route.Result{Verdict: v, Learn: e.learn, Timeout: timeout, Tokens: e.tokens})
 	x.req.Workload.Settle(now, route.BudgetResult(e.call, v, now.Sub(e.start), timeout))
 	name := e.call.Target.Spec().Name
@@ -259,11 +261,12 @@ func (x *run) settle(e *exchange) {
 	x.done.Verdict, x.done.Target = v, name
 	x.done.Status, x.done.Header, x.done.Body = e.status, e.header, e.body
 	x.done.Notes = append(x.done.Notes, Note{Target: name, Class: v.Class.String(), Millis: now.Sub(e.start).Milliseconds()})
-	x.Listener.AttemptDone(&event.Attempt{
+	e.fact = event.Attempt{
 		RequestID: x.req.ID, Model: x.req.Model.Name, Workload: x.req.Workload.Name(), Target: name,
 		Number: x.plan.made, Why: why(e.call, x.plan.made), Class: v.Class, Reason: v.Reason, Status: e.status, Detail: e.detail(),
 		Start: e.start, Headers: e.headers, Content: e.content, Total: now.Sub(e.start),
-	})
+	}
+	x.Listener.AttemptDone(&e.fact)
 }
 
 func why(c *route.Call, number int) string {

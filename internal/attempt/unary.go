@@ -3,7 +3,6 @@ package attempt
 import (
 	"context"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"sync"
@@ -67,8 +66,11 @@ func (e *exchange) holdable(resp *http.Response) bool {
 	if resp.ContentLength > maxHold {
 		return false
 	}
-	mt, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	return e.req.Endpoint != wire.Other || err != nil || strings.HasSuffix(mt, "json")
+	if e.req.Endpoint != wire.Other {
+		return true
+	}
+	mt := wire.MediaType(resp.Header.Get("Content-Type"))
+	return mt == "" || strings.HasSuffix(mt, "json")
 }
 
 // deliver judges a whole answer and sends it.

@@ -27,8 +27,8 @@ type watch struct {
 	timedOut bool
 }
 
-func newWatch(cancel context.CancelCauseFunc, total time.Time, late error) *watch {
-	return &watch{cancel: cancel, total: total, late: late}
+func (w *watch) begin(cancel context.CancelCauseFunc, total time.Time, late error) {
+	w.cancel, w.total, w.late = cancel, total, late
 }
 
 // phase gives the attempt until now+d, else it ends with cause.

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"math"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,7 +24,7 @@ const (
 
 // requestID echoes a sane caller's id or makes one.
 func requestID(h http.Header) string {
-	if id := h.Get("X-Request-Id"); id != "" && len(id) <= 128 && printable(id) {
+	if id := first(h, "X-Request-Id"); id != "" && len(id) <= 128 && printable(id) {
 		return id
 	}
 	var b [12]byte
@@ -44,27 +43,44 @@ func printable(s string) bool {
 
 // apiKey finds the key in whichever of the three places the client uses.
 func apiKey(h http.Header) string {
-	if v := h.Get("Authorization"); v != "" {
+	if v := first(h, "Authorization"); v != "" {
 		if scheme, key, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "bearer") {
 			return strings.TrimSpace(key)
 		}
 	}
-	if v := h.Get("X-Api-Key"); v != "" {
+	if v := first(h, "X-Api-Key"); v != "" {
 		return v
 	}
-	return h.Get("Api-Key")
+	return first(h, "Api-Key")
 }
 
 // inboundAttempt is the caller's own retry count: 0 for a first try.
 // x-envoy-attempt-count counts from one.
 func inboundAttempt(h http.Header) int {
-	if n, err := strconv.Atoi(h.Get("X-Stainless-Retry-Count")); err == nil && n > 0 {
+	if n := count(first(h, "X-Stainless-Retry-Count")); n > 0 {
 		return min(n, 1000)
 	}
-	if n, err := strconv.Atoi(h.Get("X-Envoy-Attempt-Count")); err == nil && n > 1 {
-		return min(n-1, 1000)
+	return min(max(0, count(first(h, "X-Envoy-Attempt-Count"))-1), 1000)
+}
+
+// first is h.Get for a name that is written as net/http writes it.
+func first(h http.Header, canonical string) string {
+	if v := h[canonical]; len(v) > 0 {
+		return v[0]
 	}
-	return 0
+	return ""
+}
+
+// count reads a number; what is none counts as 0.
+func count(v string) int {
+	if v == "" { // nearly always
+		return 0
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // deadlineHeaders tell a caller's patience, each in its own unit.
@@ -88,7 +104,7 @@ func callerDeadline(h http.Header) (shortest time.Duration, ok bool) {
 		}
 	}
 	for _, k := range deadlineHeaders {
-		v := h.Get(k.name)
+		v := first(h, k.name)
 		if v == "" {
 			continue
 		}
@@ -97,7 +113,7 @@ func callerDeadline(h http.Header) (shortest time.Duration, ok bool) {
 			note(time.Duration(f * float64(k.unit)))
 		}
 	}
-	if d, good := grpcTimeout(h.Get("Grpc-Timeout")); good {
+	if d, good := grpcTimeout(first(h, "Grpc-Timeout")); good {
 		note(d)
 	}
 	return shortest, ok
@@ -105,12 +121,12 @@ func callerDeadline(h http.Header) (shortest time.Duration, ok bool) {
 
 // grpcTimeout reads gRPC's form: at most eight digits and a unit.
 func grpcTimeout(v string) (time.Duration, bool) {
+	if len(v) < 2 || len(v) > 9 {
+		return 0, false
+	}
 	units := map[byte]time.Duration{
 		'H': time.Hour, 'M': time.Minute, 'S': time.Second,
 		'm': time.Millisecond, 'u': time.Microsecond, 'n': time.Nanosecond,
-	}
-	if len(v) < 2 || len(v) > 9 {
-		return 0, false
 	}
 	unit, known := units[v[len(v)-1]]
 	n, err := strconv.ParseUint(v[:len(v)-1], 10, 32)
@@ -121,8 +137,8 @@ func grpcTimeout(v string) (time.Duration, bool) {
 }
 
 func isJSON(h http.Header) bool {
-	mt, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	return err == nil && (mt == "application/json" || strings.HasSuffix(mt, "+json"))
+	mt := wire.MediaType(first(h, "Content-Type"))
+	return mt == "application/json" || strings.HasSuffix(mt, "+json")
 }
 
 // estimateTokens guesses the prompt's tokens from its size.

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -29,8 +30,9 @@ type slowBody struct {
 	next time.Time // when the deadline is to be moved on
 }
 
-func slowly(w http.ResponseWriter, body io.ReadCloser) *slowBody {
-	return &slowBody{ReadCloser: body, ctl: http.NewResponseController(w), end: time.Now().Add(bodyTotal)}
+// begin starts at the request's own start, where the deadline was set first.
+func (b *slowBody) begin(ctl *http.ResponseController, body io.ReadCloser, start time.Time) {
+	*b = slowBody{ReadCloser: body, ctl: ctl, end: start.Add(bodyTotal), next: start.Add(time.Second)}
 }
 
 func (b *slowBody) Read(p []byte) (int, error) {
@@ -60,6 +62,39 @@ func (b *slowBody) interrupt() {
 // done lifts the deadline: from now on the server itself watches the
 // connection for the client's leaving.
 func (b *slowBody) done() { _ = b.ctl.SetReadDeadline(time.Time{}) }
+
+// bodies are those that are arriving just now. A read waits for the network
+// alone, so who stops the router has to wake it.
+type bodies struct {
+	mu  sync.Mutex
+	all map[*slowBody]struct{}
+}
+
+func (b *bodies) add(ctx context.Context, one *slowBody) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.all == nil {
+		b.all = map[*slowBody]struct{}{}
+	}
+	b.all[one] = struct{}{}
+	if ctx.Err() != nil { // too late for interrupt
+		one.interrupt()
+	}
+}
+
+func (b *bodies) remove(one *slowBody) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.all, one)
+}
+
+func (b *bodies) interrupt() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for one := range b.all {
+		one.interrupt()
+	}
+}
 
 // upload is a body that streams to the upstream. It is read by the client
 // transport, which may go on doing so while the answer is written and after

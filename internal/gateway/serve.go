@@ -59,6 +59,7 @@ type Gateway struct {
 
 	snapshot atomic.Pointer[Snapshot]
 	inflight atomic.Int64
+	reading  bodies
 }
 
 // Use makes s the snapshot of every request that starts from now on.
@@ -66,6 +67,10 @@ func (g *Gateway) Use(s *Snapshot) { g.snapshot.Store(s) }
 
 // Snapshot is the one in force.
 func (g *Gateway) Snapshot() *Snapshot { return g.snapshot.Load() }
+
+// Interrupt ends the reading of bodies that are still arriving, once the
+// requests' contexts have ended: their clients are told that the router stops.
+func (g *Gateway) Interrupt() { g.reading.interrupt() }
 
 // InFlight is the number of requests being served.
 func (g *Gateway) InFlight() int64 { return g.inflight.Load() }
@@ -75,6 +80,7 @@ type inbound struct {
 	*Gateway
 	*Snapshot
 	w     http.ResponseWriter
+	ctl   *http.ResponseController
 	r     *http.Request
 	where place // what the path asks for
 	start time.Time
@@ -83,6 +89,7 @@ type inbound struct {
 	workload *workload.Workload
 	permit   *admit.Permit
 	lease    *admit.Lease
+	coming   slowBody
 	upload   *upload // a body too large to be held, nil otherwise
 	body     []byte
 	envelope wire.Envelope
@@ -117,9 +124,10 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, where place) {
 
 // accept notes what the request says about itself.
 func (x *inbound) accept() {
+	x.ctl = http.NewResponseController(x.w)
 	if x.r.Body != nil && x.r.Body != http.NoBody {
 		// Behind an early refusal net/http reads what is left of the body.
-		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(bodyPause)) // writers without deadlines have none to miss
+		_ = x.ctl.SetReadDeadline(time.Now().Add(bodyPause)) // writers without deadlines have none to miss
 	}
 	x.id = requestID(x.r.Header)
 	x.w.Header().Set("X-Request-Id", x.id)
@@ -168,7 +176,8 @@ func (x *inbound) read() bool {
 		return x.overloaded()
 	}
 	x.lease = lease
-	body := slowly(x.w, x.r.Body)
+	body := &x.coming
+	body.begin(x.ctl, x.r.Body, x.start)
 	if x.where.pass && !isJSON(x.r.Header) && (x.r.ContentLength < 0 || x.r.ContentLength > holdUpload) {
 		if x.r.ContentLength > x.MaxUpload {
 			return x.unread(admit.ErrTooLarge{Limit: x.MaxUpload})
@@ -176,10 +185,10 @@ func (x *inbound) read() bool {
 		x.upload = newUpload(body, x.MaxUpload)
 		return true
 	}
-	wake := context.AfterFunc(x.r.Context(), body.interrupt) // the router stops
-	defer wake()
+	x.reading.add(x.r.Context(), body)
 	var err error
 	x.body, err = admit.ReadBody(body, x.r.ContentLength, x.MaxBody, lease)
+	x.reading.remove(body)
 	if err != nil {
 		return x.unread(err)
 	}
@@ -296,7 +305,7 @@ func (x *inbound) attempt(ctx context.Context, m *route.Model) {
 func (x *inbound) request(m *route.Model) *attempt.Request {
 	q := &attempt.Request{
 		ID: x.id, Method: x.r.Method, Endpoint: x.where.endpoint, Path: x.where.path, RawQuery: x.r.URL.RawQuery,
-		Header: x.r.Header, Body: x.body, Envelope: x.envelope, Lease: x.lease,
+		Header: x.r.Header, Control: x.ctl, Body: x.body, Envelope: x.envelope, Lease: x.lease,
 		Model: m, Workload: x.workload, Upstreams: x.Upstreams,
 		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.Tokens[x.workload.Name()],
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,

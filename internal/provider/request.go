@@ -9,10 +9,6 @@ import (
 	"strings"
 )
 
-// oneWrite is the largest body, in bytes, that is laid out in one piece so
-// that head and body leave in one write.
-const oneWrite = 16 << 10
-
 // Call is one upstream call to be made.
 type Call struct {
 	Method   string
@@ -21,9 +17,12 @@ type Call struct {
 	Model    string      // the upstream's model or deployment name, "" for none
 	Header   http.Header // the client's; not changed
 
+	// Bytes is a body that lies in one piece in memory; nil for none or for
+	// Body. It must stay as it is until the answer's body is closed.
+	Bytes []byte
 	// ContentLength is the length of Body in bytes, -1 when unknown.
 	ContentLength int64
-	// Body must stay as it is until the answer's body is closed. It should be
+	// Body is any other. It must stay as it is until the answer's body is closed. It should be
 	// in memory: a client's connection handed on as body has been seen to cut
 	// streamed answers short.
 	Body io.Reader
@@ -45,12 +44,14 @@ func (p *Provider) Request(ctx context.Context, c Call) (*http.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", p.spec.Name, err)
 	}
-	out := (&http.Request{
-		Method: c.Method, URL: u, Host: u.Host, Header: header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}).WithContext(ctx)
-	return out, setBody(out, c)
+	out := template.WithContext(ctx)
+	out.Method, out.URL, out.Host, out.Header = c.Method, u, u.Host, header
+	setBody(out, c)
+	return out, nil
 }
+
+// template is what all requests have in common. It is not changed.
+var template = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 
 // headers is what goes out: the client's by the allow-list, then the
 // configured ones, then our own.
@@ -104,36 +105,33 @@ func (s Spec) fixedHeaders(agent string) http.Header {
 
 // setBody gives the request its body in the form that net/http handles best
 // and repeats least.
-func setBody(out *http.Request, c Call) error {
-	if c.Body == nil || c.ContentLength == 0 {
+func setBody(out *http.Request, c Call) {
+	switch {
+	case len(c.Bytes) > 0:
+		out.ContentLength = int64(len(c.Bytes))
+		out.Body = inMemory(c.Bytes)
+		out.GetBody = func() (io.ReadCloser, error) { return inMemory(c.Bytes), nil }
+	case c.Body != nil && c.ContentLength != 0:
+		out.ContentLength, out.Body = c.ContentLength, io.NopCloser(c.Body)
+	default:
 		out.Body = http.NoBody
 		switch c.Method {
 		case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
 			out.Body = nothing{}
 		}
-		return nil
 	}
-	out.ContentLength = c.ContentLength
-	r, plain := c.Body.(*bytes.Reader)
-	if _, inMemory := c.Body.(io.Seeker); !plain && inMemory && c.ContentLength > 0 && c.ContentLength <= oneWrite {
-		flat := make([]byte, c.ContentLength)
-		if _, err := io.ReadFull(c.Body, flat); err != nil {
-			return fmt.Errorf("read body: %w", err)
-		}
-		r, plain = bytes.NewReader(flat), true
-	}
-	if !plain {
-		out.Body = io.NopCloser(c.Body)
-		return nil
-	}
-	start := *r
-	out.Body = io.NopCloser(r)
-	out.GetBody = func() (io.ReadCloser, error) {
-		again := start
-		return io.NopCloser(&again), nil
-	}
-	return nil
 }
+
+// memory is a body in one piece.
+type memory struct{ bytes.Reader }
+
+func inMemory(p []byte) *memory {
+	m := new(memory)
+	m.Reset(p)
+	return m
+}
+
+func (*memory) Close() error { return nil }
 
 // nothing is the empty body of a GET. Unlike http.NoBody it does not make
 // net/http repeat the request on another connection.
