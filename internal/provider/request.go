@@ -122,16 +122,9 @@ func setBody(out *http.Request, c Call) {
 	}
 }
 
-// memory is a body in one piece.
-type memory struct{ bytes.Reader }
-
-func inMemory(p []byte) *memory {
-	m := new(memory)
-	m.Reset(p)
-	return m
-}
-
-func (*memory) Close() error { return nil }
+// inMemory is a body in one piece, of the very type for which net/http writes
+// head and body together.
+func inMemory(p []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(p)) }
 
 // nothing is the empty body of a GET. Unlike http.NoBody it does not make
 // net/http repeat the request on another connection.
