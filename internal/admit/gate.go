@@ -99,16 +99,6 @@ func (g *Gate) WaitFor(ctx context.Context, lease *Lease, try func() bool) bool 
 	}
 }
 
-// Wait waits for one signal: true says that it is this request's turn to look.
-// Where the slot may be another target's, WaitFor is the better choice.
-func (g *Gate) Wait(ctx context.Context, lease *Lease) bool {
-	looked := false
-	return g.WaitFor(ctx, lease, func() bool {
-		defer func() { looked = true }()
-		return looked
-	})
-}
-
 func (g *Gate) join(bytes int64) (w *waiter, wait time.Duration, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

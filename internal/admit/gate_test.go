@@ -9,6 +9,15 @@ import (
 	"time"
 )
 
+// signal waits for one signal of the gate.
+func signal(ctx context.Context, g *Gate, lease *Lease) bool {
+	looked := false
+	return g.WaitFor(ctx, lease, func() bool {
+		defer func() { looked = true }()
+		return looked
+	})
+}
+
 func TestGateIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLedger(1000)
@@ -19,7 +28,7 @@ func TestGateIsBounded(t *testing.T) {
 		begin := time.Now()
 		wait := func(x *Lease) {
 			wg.Go(func() {
-				if g.Wait(t.Context(), x) {
+				if signal(t.Context(), g, x) {
 					t.Error("let through without a slot")
 				}
 				if d := time.Since(begin); d != 200*time.Millisecond {
@@ -29,11 +38,11 @@ func TestGateIsBounded(t *testing.T) {
 			synctest.Wait()
 		}
 		wait(small)
-		if g.Wait(t.Context(), large) {
+		if signal(t.Context(), g, large) {
 			t.Error("more bytes than allowed waited")
 		}
 		wait(small)
-		if g.Wait(t.Context(), small) || time.Since(begin) != 0 {
+		if signal(t.Context(), g, small) || time.Since(begin) != 0 {
 			t.Error("more requests than allowed waited")
 		}
 		if n, b := g.Waiting(); n != 2 || b != 20 {
@@ -48,7 +57,7 @@ func TestGateIsBounded(t *testing.T) {
 
 func TestGateOff(t *testing.T) {
 	for _, q := range []Queue{{}, {Length: 1, Bytes: 1}, {Bytes: 1, Wait: 1}} {
-		if NewGate(q).Wait(t.Context(), nil) {
+		if signal(t.Context(), NewGate(q), nil) {
 			t.Errorf("%+v: somebody waited", q)
 		}
 	}
@@ -62,7 +71,7 @@ func TestGateServesInOrder(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 5 {
 			wg.Go(func() {
-				if g.Wait(t.Context(), nil) {
+				if signal(t.Context(), g, nil) {
 					mu.Lock()
 					defer mu.Unlock()
 					order = append(order, i)
@@ -91,7 +100,7 @@ func TestGateEndsWithTheCaller(t *testing.T) {
 		g := NewGate(Queue{Length: 1, Bytes: 1, Wait: time.Minute})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan bool)
-		go func() { done <- g.Wait(ctx, nil) }()
+		go func() { done <- signal(ctx, g, nil) }()
 		synctest.Wait()
 		cancel()
 		if <-done {

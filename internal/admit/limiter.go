@@ -92,13 +92,6 @@ func (l *Limiter) Enter(now time.Time, tokens int64) (*Permit, Refusal) {
 	return &Permit{limiter: l, tokens: tokens}, Refusal{}
 }
 
-// InFlight is the number of requests inside.
-func (l *Limiter) InFlight() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.calls.InFlight()
-}
-
 // Permit is one request's place inside a Limiter.
 type Permit struct {
 	limiter *Limiter

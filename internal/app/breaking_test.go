@@ -307,9 +307,9 @@ func TestC01DeadConnectionIsRepeatedOnce(t *testing.T) {
 func TestC01ConnectIsRepeatedOnce(t *testing.T) {
 	u1 := upstream("u1", answers("one"))
 	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
-		r.net.listeners["u1.test:80"].Close()
+		r.net.Listener("u1.test").Close()
 		r.failed(r.do(ask{}), 503, "outage")
-		if n := r.net.dialled("u1.test:80"); n != 2 {
+		if n := r.net.Dials("u1.test"); n != 2 {
 			t.Errorf("dialled %d times, want 2", n)
 		}
 		r.counts(map[*fake]int{u1: 0})

@@ -80,9 +80,9 @@ func TestA06FailuresBeforeAnyAnswer(t *testing.T) {
 		script  script
 		calls   int
 	}{
-		"name unknown":   {func(r *rig) { r.net.unknown["u1.test:80"] = true }, answers("from one"), 0},
-		"dial hangs":     {func(r *rig) { r.net.silent["u1.test:80"] = true }, answers("from one"), 0},
-		"port closed":    {func(r *rig) { r.net.listeners["u1.test:80"].Close() }, answers("from one"), 0},
+		"name unknown":   {func(r *rig) { r.net.Listener("u1.test").Hide() }, answers("from one"), 0},
+		"dial hangs":     {func(r *rig) { r.net.Listener("u1.test").Silence() }, answers("from one"), 0},
+		"port closed":    {func(r *rig) { r.net.Listener("u1.test").Close() }, answers("from one"), 0},
 		"closed at once": {nil, script{cut()}, 1},
 		"reset":          {nil, script{rst()}, 1},
 		"not HTTP":       {nil, script{wireText("SSH-2.0-OpenSSH\r\n")}, 1},

@@ -263,8 +263,8 @@ func TestE11MarkerEndsTheStream(t *testing.T) {
 		}
 		u1.use(answers("next"))
 		r.good(r.do(ask{}), "next")
-		if u1.request(0).remote == "" || r.net.dialled("u1.test:80") != 2 {
-			t.Errorf("dialled %d times: a connection that was held open must not be used again", r.net.dialled("u1.test:80"))
+		if u1.request(0).remote == "" || r.net.Dials("u1.test") != 2 {
+			t.Errorf("dialled %d times: a connection that was held open must not be used again", r.net.Dials("u1.test"))
 		}
 		r.counts(map[*fake]int{u1: 2})
 	})

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/testnet"
 )
 
 // Breaks when anything but a client's request makes an upstream call: a
@@ -258,8 +260,7 @@ func TestNoStartWithoutASecretOrWithAnUnreadLimit(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			net := newMemNet()
-			a, err := New(Options{ConfigPath: file, Env: os.LookupEnv, Stderr: new(lockedBuffer), net: network{listen: net.listen, dial: net.dial}})
+			a, err := New(Options{ConfigPath: file, Env: os.LookupEnv, Stderr: new(lockedBuffer), net: over(testnet.NewNet())})
 			if err == nil {
 				_ = a.Stop()
 				t.Error("started")

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/testnet"
 )
 
 // digest reads an answer without keeping it: its hash, length, and last bytes.
@@ -200,16 +201,13 @@ func pings(n int, pause time.Duration) script {
 func TestF04AResetOfTheClientEndsItsCall(t *testing.T) {
 	u1 := upstream("u1", script{head(), sse(chunk("x")), hold()})
 	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
-		c, err := r.net.dial(context.Background(), "tcp", "127.0.0.1:8080")
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := r.dialRaw()
 		body := chatAsk(true)
 		if _, err := fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", callerKey, len(body), body); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		c.(*memConn).reset()
+		c.(*testnet.Conn).Reset()
 		_ = c.Close()
 		start := time.Now()
 		time.Sleep(time.Second)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/testnet"
 )
 
 const callerKey = "key-of-the-caller"
@@ -83,7 +84,7 @@ func (s setup) yaml() string {
 // rig is the router as it is shipped, in front of fakes, in virtual time.
 type rig struct {
 	t      *testing.T
-	net    *memNet
+	net    *testnet.Net
 	app    *App
 	client *http.Client
 	logs   *lockedBuffer
@@ -117,22 +118,22 @@ func run(t *testing.T, s setup, test func(*rig)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t, net: newMemNet(), logs: new(lockedBuffer), file: filepath.Join(dir, "hourthree.yaml")}
+		r := &rig{t: t, net: testnet.NewNet(), logs: new(lockedBuffer), file: filepath.Join(dir, "hourthree.yaml")}
 		var servers []*http.Server
 		var wg sync.WaitGroup
 		for _, u := range s.upstreams {
-			l, _ := r.net.listen("tcp", u.name+".test:80") // never fails
+			l := r.net.Listen(u.name + ".test")
 			srv := &http.Server{Handler: u}
 			servers = append(servers, srv)
 			wg.Go(func() { _ = srv.Serve(l) }) // ends with Close
 		}
 		r.configure(s)
-		a, err := New(Options{ConfigPath: r.file, Env: os.LookupEnv, Stdout: io.Discard, Stderr: r.logs, Version: "test", net: network{listen: r.net.listen, dial: r.net.dial}})
+		a, err := New(Options{ConfigPath: r.file, Env: os.LookupEnv, Stdout: io.Discard, Stderr: r.logs, Version: "test", net: over(r.net)})
 		if err != nil {
 			t.Fatalf("start: %v", err)
 		}
 		r.app, r.logs.flush = a, a.lines.Flush
-		r.client = &http.Client{Transport: &http.Transport{DialContext: r.net.dial, MaxIdleConnsPerHost: 1000}}
+		r.client = &http.Client{Transport: &http.Transport{DialContext: r.net.Dial, MaxIdleConnsPerHost: 1000}}
 		test(r)
 		r.client.CloseIdleConnections()
 		synctest.Wait()
@@ -155,6 +156,11 @@ func run(t *testing.T, s setup, test func(*rig)) {
 		}
 		wg.Wait()
 	})
+}
+
+// over is the router's network in a test.
+func over(n *testnet.Net) network {
+	return network{listen: func(_, addr string) (net.Listener, error) { return n.Listen(addr), nil }, dial: n.Dial}
 }
 
 func (r *rig) configure(s setup) {
@@ -279,7 +285,7 @@ func (r *rig) every(period time.Duration, n int, a ask) []answer {
 
 // dialRaw is a connection to the router without a client on it.
 func (r *rig) dialRaw() net.Conn {
-	c, err := r.net.dial(context.Background(), "tcp", "127.0.0.1:8080")
+	c, err := r.net.Dial(context.Background(), "tcp", "127.0.0.1:8080")
 	if err != nil {
 		r.t.Fatal(err)
 	}

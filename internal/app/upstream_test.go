@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/testnet"
 )
 
 // fake is a scripted upstream. Each request is logged and answered by the
@@ -216,10 +218,7 @@ func cut() step { return hijacked(func(c net.Conn) { _ = c.Close() }) }
 // rst resets the connection.
 func rst() step {
 	return hijacked(func(c net.Conn) {
-		if m, ok := c.(*memConn); ok {
-			m.reset()
-		}
-		_ = c.Close()
+		c.(*testnet.Conn).Reset()
 	})
 }
 

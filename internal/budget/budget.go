@@ -178,18 +178,6 @@ func (b *Budget) Refund(now time.Time) {
 	b.saved = min(b.cap, b.saved+unit)
 }
 
-// TakeBoth takes a token from each budget, or from neither.
-func TakeBoth(now time.Time, workload, target *Budget) bool {
-	if !workload.Take(now) {
-		return false
-	}
-	if !target.Take(now) {
-		workload.Refund(now)
-		return false
-	}
-	return true
-}
-
 // funded is what requests have earned.
 func (b *Budget) funded() int64 {
 	sum := b.kept
@@ -288,12 +276,6 @@ func (b *Budget) expire(s *slot) {
 	*s = slot{}
 }
 
-// Ratio is the ratio in force, tokens for each request.
-func (b *Budget) Ratio(now time.Time) float64 {
-	b.roll(now)
-	return float64(b.ratio) / unit
-}
-
 // Wide reports that evidence has grown the ratio to at least half of its
 // maximum: a target may then be tried a second time.
 func (b *Budget) Wide(now time.Time) bool {
@@ -306,7 +288,7 @@ type Snapshot struct {
 	Tokens        float64 `json:"tokens"`         // extra attempts possible now
 	RatioTokens   float64 `json:"ratio_tokens"`   // earned by requests
 	SuccessTokens float64 `json:"success_tokens"` // earned by successes
-	Ratio         float64 `json:"ratio"`          // in force
+	Ratio         float64 `json:"ratio"`          // in force, tokens for each request
 	Requests      int64   `json:"requests"`       // first attempts in the window
 	Extras        int64   `json:"extras"`         // charged extra attempts in the window
 	Successes     int64   `json:"successes"`      // in the window

@@ -127,20 +127,6 @@ func TestRefund(t *testing.T) {
 	}
 }
 
-func TestTakeBothTakesAllOrNothing(t *testing.T) {
-	rich, poor := New(Config{}), New(Config{})
-	takes(poor, start)
-	if TakeBoth(start, rich, poor) || TakeBoth(start, poor, rich) {
-		t.Fatal("one empty budget must be enough to refuse")
-	}
-	if got := rich.Snapshot(start).Tokens; got != 10 {
-		t.Fatalf("a refusal cost the other budget: %v tokens", got)
-	}
-	if !TakeBoth(start, rich, New(Config{})) || rich.Snapshot(start).Tokens != 9 {
-		t.Fatal("two full budgets must pay one token each")
-	}
-}
-
 func TestRatioOffTakesNothing(t *testing.T) {
 	b := New(Config{Window: time.Second, Reserve: 10, Cap: 10, PerSuccess: 1, MaxRatio: 1})
 	b.Request(start)
@@ -176,11 +162,11 @@ func half(b *Budget, from, seconds int) {
 func TestRatioGrowsOnEvidence(t *testing.T) {
 	b := New(Config{})
 	half(b, 0, 2)
-	if r := b.Ratio(after(2)); r <= 0.1 || b.Wide(after(2)) {
+	if r := b.Snapshot(after(2)).Ratio; r <= 0.1 || b.Wide(after(2)) {
 		t.Fatalf("after 2 s: ratio %v, wide %v", r, b.Wide(after(2)))
 	}
 	half(b, 2, 12)
-	if r := b.Ratio(after(14)); r < 0.5 || !b.Wide(after(14)) {
+	if r := b.Snapshot(after(14)).Ratio; r < 0.5 || !b.Wide(after(14)) {
 		t.Fatalf("after 14 s: ratio %v, wide %v", r, b.Wide(after(14)))
 	}
 }
@@ -220,7 +206,7 @@ func TestRatioComesBack(t *testing.T) {
 			t.Fatal("did not grow")
 		}
 		tc.event(b, after(14))
-		if r := b.Ratio(after(14 + tc.wait)); (r == 0.1) != tc.back {
+		if r := b.Snapshot(after(14 + tc.wait)).Ratio; (r == 0.1) != tc.back {
 			t.Errorf("%s: ratio %v", tc.name, r)
 		}
 	}
@@ -244,11 +230,11 @@ func TestTroubleKeepsTheRatioDownForAWindow(t *testing.T) {
 	b := New(Config{})
 	b.Settle(after(0), Result{Capacity: true})
 	half(b, 0, 9)
-	if r := b.Ratio(after(9.9)); r != 0.1 {
+	if r := b.Snapshot(after(9.9)).Ratio; r != 0.1 {
 		t.Fatalf("ratio %v inside ten seconds of a refusal", r)
 	}
 	half(b, 10, 4)
-	if r := b.Ratio(after(14)); r <= 0.1 {
+	if r := b.Snapshot(after(14)).Ratio; r <= 0.1 {
 		t.Fatal("did not grow after the refusal had aged")
 	}
 }
@@ -267,7 +253,7 @@ func TestRareFailuresDoNotGrowIt(t *testing.T) {
 			b.Settle(now, Result{OK: true, Extra: true})
 		}
 	}
-	if r := b.Ratio(after(40)); r != 0.1 {
+	if r := b.Snapshot(after(40)).Ratio; r != 0.1 {
 		t.Fatalf("5 %% failures, which the ratio pays for, grew it to %v", r)
 	}
 }
@@ -358,7 +344,7 @@ func TestBounds(t *testing.T) {
 		ratio, deposit := cfg.Ratio, cfg.PerSuccess
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.Int64Range(-int64(time.Second), int64(3*time.Second)).Draw(t, "step")))
-			ratio = max(ratio, b.Ratio(now))
+			ratio = max(ratio, b.Snapshot(now).Ratio)
 			deposit = max(deposit, ratio)
 			switch rapid.IntRange(0, 4).Draw(t, "op") {
 			case 0, 1:
@@ -426,17 +412,15 @@ func BenchmarkRequestSettle(b *testing.B) {
 	}
 }
 
-func BenchmarkTakeBoth(b *testing.B) {
-	x, y := New(Config{}), New(Config{})
+func BenchmarkTake(b *testing.B) {
+	x := New(Config{})
 	now := start
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(time.Millisecond)
 		x.Request(now)
-		y.Request(now)
-		TakeBoth(now, x, y)
+		x.Take(now)
 		x.Settle(now, success)
-		y.Settle(now, success)
 	}
 }
 

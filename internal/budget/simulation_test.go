@@ -117,7 +117,11 @@ func (w *world) end(s step) (step, bool) {
 	if s.attempt == 2 && !(w.workload.Wide(now) && w.targets[next].Wide(now)) || s.attempt == 3 {
 		return step{}, false
 	}
-	if !TakeBoth(now, w.workload, w.targets[next]) {
+	if !w.workload.Take(now) { // both pay or none, as in package route
+		return step{}, false
+	}
+	if !w.targets[next].Take(now) {
+		w.workload.Refund(now)
 		return step{}, false
 	}
 	return step{at: s.at, second: s.second, target: next, attempt: s.attempt + 1}, true
@@ -208,7 +212,7 @@ func TestTimeouts(t *testing.T) {
 		if _, a := w.between(30, 120); a > 1.12 {
 			t.Errorf("share %v: %.3f attempts", share, a)
 		}
-		if r := w.workload.Ratio(start.Add(2 * time.Minute)); r != 0.1 {
+		if r := w.workload.Snapshot(start.Add(2 * time.Minute)).Ratio; r != 0.1 {
 			t.Errorf("share %v: ratio %v", share, r)
 		}
 	}
@@ -257,7 +261,7 @@ func TestHalfFailingTurnsTotal(t *testing.T) {
 			return failing(share, 0)(w, at, 0)
 		})
 		w.run(120)
-		if r := w.workload.Ratio(start.Add(65 * time.Second)); r != 0.1 {
+		if r := w.workload.Snapshot(start.Add(65 * time.Second)).Ratio; r != 0.1 {
 			t.Errorf("seed %d: ratio %v", seed, r)
 		}
 		if _, a := w.between(63, 90); a > 1.15 {

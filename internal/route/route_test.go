@@ -269,3 +269,22 @@ func TestExtrasArePaid(t *testing.T) {
 		t.Error("no free divert to a proven target")
 	}
 }
+
+// TestAnUnpaidExtraCostsNothing: what the target has no token for costs the
+// payer none.
+func TestAnUnpaidExtraCostsNothing(t *testing.T) {
+	a := target("a", "x", Limits{})
+	w := &wallet{tokens: 100}
+	q := Query{Now: t0, Until: t0.Add(time.Hour), Extra: true, Payer: w}
+	reserve := int(budget.Default().Reserve)
+	for range reserve {
+		c, why, _ := a.Try(q)
+		if c == nil {
+			t.Fatal(why)
+		}
+		c.Settle(t0, Result{Verdict: fault.Verdict{Class: fault.Canceled}, Tokens: -1})
+	}
+	if c, why, _ := a.Try(q); c != nil || why != WhyBudget || w.tokens != 100-reserve {
+		t.Errorf("refused with %v, %d tokens left", why, w.tokens)
+	}
+}

@@ -11,47 +11,60 @@ import (
 // backlog is how many connections wait to be accepted.
 const backlog = 1024
 
-// Net is a network of named hosts. A host is named without its port: every
-// port of it is the same listener.
+// Net is a network of named hosts.
 type Net struct {
-	mu    sync.Mutex
-	hosts map[string]*Listener
-	dials map[string]int
-	next  int
+	mu        sync.Mutex
+	listeners map[string]*Listener // the last one opened at each address
+	names     map[string]bool      // hosts that resolve
+	dials     map[string]int       // by host
+	next      int                  // number of the next connection
 }
 
 // NewNet returns a network without hosts.
-func NewNet() *Net { return &Net{hosts: map[string]*Listener{}, dials: map[string]int{}} }
+func NewNet() *Net {
+	return &Net{listeners: map[string]*Listener{}, names: map[string]bool{}, dials: map[string]int{}}
+}
 
-// Listen opens a host. Opening one twice is a mistake of the test.
-func (n *Net) Listen(host string) *Listener {
+// Listen opens a host, at one port ("h:80") or at all that are not opened by
+// themselves ("h"). Opening what is open is a mistake of the test; what was
+// closed may be opened again.
+func (n *Net) Listen(addr string) *Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.hosts[host] != nil {
-		panic("testnet: host " + host + " exists")
+	if l := n.listeners[addr]; l != nil && !l.over() {
+		panic("testnet: " + addr + " is open")
 	}
-	l := &Listener{host: host, queue: make(chan *Conn, backlog), closed: make(chan struct{})}
-	n.hosts[host] = l
+	l := &Listener{addr: addr, queue: make(chan *Conn, backlog), closed: make(chan struct{})}
+	n.listeners[addr], n.names[hostOf(addr)] = l, true
 	return l
 }
 
-// Dials is how often a host was dialled, whatever came of it.
+// Listener is the one last opened at an address, as given to Listen; nil when
+// there was none.
+func (n *Net) Listener(addr string) *Listener {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.listeners[addr]
+}
+
+// Dials is how often a host was dialled, at any port, whatever came of it.
 func (n *Net) Dials(host string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.dials[host]
 }
 
-// Dial connects to a host. A host that was never opened does not resolve; a
-// closed or refusing one refuses; a silent one answers nothing until the
-// context ends. All errors are *net.OpError with Op "dial".
+// Dial connects to a host. A host that was never opened, or is hidden, does
+// not resolve; a closed or refusing one refuses, and so does a port nobody
+// opened; a silent one answers nothing until the context ends. All errors are
+// *net.OpError with Op "dial".
 func (n *Net) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		host = addr
-	}
+	host := hostOf(addr)
 	n.mu.Lock()
-	l := n.hosts[host]
+	l, resolves := n.listeners[addr], n.names[host]
+	if l == nil {
+		l = n.listeners[host]
+	}
 	n.dials[host]++
 	n.next++
 	id := n.next
@@ -59,10 +72,13 @@ func (n *Net) Dial(ctx context.Context, network, addr string) (net.Conn, error) 
 	fail := func(err error) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: hostAddr(addr), Err: err}
 	}
-	if l == nil {
-		return fail(&net.DNSError{Err: "no such host", Name: host, IsNotFound: true})
+	d := hidden
+	if resolves {
+		d = l.door()
 	}
-	switch l.door() {
+	switch d {
+	case hidden:
+		return fail(&net.DNSError{Err: "no such host", Name: host, IsNotFound: true})
 	case refusing:
 		return fail(syscall.ECONNREFUSED)
 	case silent:
@@ -87,11 +103,12 @@ const (
 	open door = iota
 	refusing
 	silent
+	hidden
 )
 
 // Listener is one host's. It implements net.Listener.
 type Listener struct {
-	host   string
+	addr   string
 	queue  chan *Conn
 	closed chan struct{}
 	once   sync.Once
@@ -106,15 +123,24 @@ func (l *Listener) set(d door) {
 	l.state = d
 }
 
+// door of no listener is that of a host without one at the port.
 func (l *Listener) door() door {
-	select {
-	case <-l.closed:
+	if l == nil || l.over() {
 		return refusing
-	default:
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state
+}
+
+// over reports that the listener is closed.
+func (l *Listener) over() bool {
+	select {
+	case <-l.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // Refuse makes the host refuse connections from now on; those that stand stay.
@@ -122,6 +148,9 @@ func (l *Listener) Refuse() { l.set(refusing) }
 
 // Silence makes the host leave connection attempts unanswered from now on.
 func (l *Listener) Silence() { l.set(silent) }
+
+// Hide makes the host's name not resolve from now on.
+func (l *Listener) Hide() { l.set(hidden) }
 
 // Open makes the host accept connections again.
 func (l *Listener) Open() { l.set(open) }
@@ -150,7 +179,16 @@ func (l *Listener) Close() error {
 }
 
 // Addr implements net.Listener.
-func (l *Listener) Addr() net.Addr { return hostAddr(l.host) }
+func (l *Listener) Addr() net.Addr { return hostAddr(l.addr) }
+
+// hostOf is an address without its port, if it has one.
+func hostOf(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return addr
+	}
+	return host
+}
 
 // hostAddr is a host with or without its port, as an address.
 type hostAddr string

@@ -148,12 +148,47 @@ func TestDoors(t *testing.T) {
 		if _, err := n.Dial(ctx, "tcp", "u1:80"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
+		u.Hide()
+		if _, _, err := get(t, c, "http://u1/"); !errors.As(err, &dns) {
+			t.Fatal(err)
+		}
 		u.Open()
 		if resp, _, err := get(t, c, "http://u1/"); err != nil || resp.StatusCode != 200 {
 			t.Fatal(resp, err)
 		}
-		if n.Dials("u1") != 3 || n.Dials("nowhere") != 1 || u.Count() != 1 {
+		if n.Dials("u1") != 4 || n.Dials("nowhere") != 1 || u.Count() != 1 {
 			t.Fatal(n.Dials("u1"), n.Dials("nowhere"), u.Count())
+		}
+	})
+}
+
+// TestPorts: two listeners of a host, a port without one, and one that is
+// opened again.
+func TestPorts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := testnet.NewNet()
+		one, two := n.Listen("h:1"), n.Listen("h:2")
+		for _, l := range []*testnet.Listener{one, two} {
+			if _, err := n.Dial(t.Context(), "tcp", l.Addr().String()); err != nil {
+				t.Fatal(err)
+			}
+			c, err := l.Accept()
+			if err != nil || c.LocalAddr().String() != l.Addr().String() {
+				t.Fatal(c, err)
+			}
+		}
+		two.Close()
+		for _, addr := range []string{"h:2", "h:3"} {
+			if _, err := n.Dial(t.Context(), "tcp", addr); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Fatal(addr, err)
+			}
+		}
+		again := n.Listen("h:2")
+		if _, err := n.Dial(t.Context(), "tcp", "h:2"); err != nil {
+			t.Fatal(err)
+		}
+		if n.Listener("h:2") != again || n.Listener("h:1") != one || n.Listener("h") != nil || n.Dials("h") != 5 {
+			t.Fatal(n.Dials("h"))
 		}
 	})
 }
