@@ -70,6 +70,7 @@ var notReturned = map[string]bool{
 // notReturnedPrefixes are families of the same. Rate headers state the limits
 // of one of several targets, in a unit that differs by provider; the limits
 // that bind a client are its workload's.
+// Their first letters are in hasAnyPrefix.
 var notReturnedPrefixes = []string{
 	"Access-Control-", "Cf-", "Hourthree-", "X-Ratelimit-", "X-Tokenlimit-", "Anthropic-Ratelimit-", "X-Accel-", "X-Envoy-",
 }
@@ -79,9 +80,10 @@ var notReturnedPrefixes = []string{
 // Content-Encoding stays: RoundTrip takes it away from what it decodes. Other
 // values already in dst stay.
 func CopyResponseHeaders(dst, src http.Header) {
+	_, named := src["Connection"]
 	for key, values := range src {
 		switch {
-		case len(values) == 0, hopByHop[key], notReturned[key], hasAnyPrefix(key), namedByConnection(src, key):
+		case len(values) == 0, hopByHop[key] || notReturned[key], hasAnyPrefix(key), named && namedByConnection(src, key):
 		case key == "X-Request-Id":
 			dst["X-Upstream-Request-Id"] = values[:1:1]
 		case key == "Content-Type": // the one that was judged
@@ -93,6 +95,9 @@ func CopyResponseHeaders(dst, src http.Header) {
 }
 
 func hasAnyPrefix(key string) bool {
+	if !strings.ContainsRune("ACHX", rune(key[0])) {
+		return false
+	}
 	for _, p := range notReturnedPrefixes {
 		if strings.HasPrefix(key, p) {
 			return true

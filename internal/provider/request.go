@@ -56,7 +56,13 @@ var template = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 // headers is what goes out: the client's by the allow-list, then the
 // configured ones, then our own.
 func (p *Provider) headers(ctx context.Context, client http.Header) (http.Header, error) {
-	h := make(http.Header, len(client)+len(p.fixed)+2)
+	n := len(p.fixed)
+	for key := range client {
+		if passed[key] {
+			n++
+		}
+	}
+	h := make(http.Header, n)
 	for key, values := range client {
 		if passed[key] {
 			h[key] = values[:len(values):len(values)]

@@ -10,7 +10,9 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -43,8 +45,37 @@ type Metrics struct {
 	reloads  *prometheus.CounterVec
 	good     prometheus.Gauge
 
-	series sync.Map // requestKey -> *children: a request costs one look-up, no label hashing
-	calls  sync.Map // attemptKey -> prometheus.Counter
+	series table[requestKey, *children]
+	calls  table[attemptKey, prometheus.Counter]
+}
+
+// table finds the metrics of a label set: a request costs one look-up in a map
+// that is never changed, no hashing of labels and no allocation. Label sets
+// are few and are made once.
+type table[K comparable, V any] struct {
+	mu  sync.Mutex // held by those who add
+	all atomic.Pointer[map[K]V]
+}
+
+func (t *table[K, V]) get(key K, make func() V) V {
+	if all := t.all.Load(); all != nil {
+		if v, ok := (*all)[key]; ok {
+			return v
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	more := map[K]V{}
+	if all := t.all.Load(); all != nil {
+		maps.Copy(more, *all)
+	}
+	v, ok := more[key]
+	if !ok {
+		v = make()
+		more[key] = v
+		t.all.Store(&more)
+	}
+	return v
 }
 
 type attemptKey struct {
@@ -114,20 +145,16 @@ func (m *Metrics) Reloaded(err error) {
 }
 
 func (m *Metrics) of(r *event.Request) *children {
-	key := requestKey{r.Model, r.Workload, r.Class}
-	if c, ok := m.series.Load(key); ok {
-		return c.(*children)
-	}
-	c := &children{
-		requests: m.requests.WithLabelValues(r.Model, r.Workload, r.Class.String()),
-		content:  m.content.WithLabelValues(r.Model, r.Workload),
-		total:    m.total.WithLabelValues(r.Model, r.Workload),
-		each:     m.each.WithLabelValues(r.Model, r.Workload),
-		input:    m.tokens.WithLabelValues(r.Model, r.Workload, "input"),
-		output:   m.tokens.WithLabelValues(r.Model, r.Workload, "output"),
-	}
-	m.series.Store(key, c)
-	return c
+	return m.series.get(requestKey{r.Model, r.Workload, r.Class}, func() *children {
+		return &children{
+			requests: m.requests.WithLabelValues(r.Model, r.Workload, r.Class.String()),
+			content:  m.content.WithLabelValues(r.Model, r.Workload),
+			total:    m.total.WithLabelValues(r.Model, r.Workload),
+			each:     m.each.WithLabelValues(r.Model, r.Workload),
+			input:    m.tokens.WithLabelValues(r.Model, r.Workload, "input"),
+			output:   m.tokens.WithLabelValues(r.Model, r.Workload, "output"),
+		}
+	})
 }
 
 func (m *Metrics) request(r *event.Request) {
@@ -201,22 +228,14 @@ func status(r *event.Request) int {
 }
 
 func (m *Metrics) attempt(a *event.Attempt) {
-	m.attemptsOf(a).Inc()
+	m.calls.get(attemptKey{a.Target, a.Class}, func() prometheus.Counter {
+		return m.attempts.WithLabelValues(a.Target, a.Class.String())
+	}).Inc()
 	e := m.line().Str("id", a.RequestID).Str("target", a.Target).Int("number", a.Number).Str("why", a.Why).
 		Str("class", a.Class.String()).Str("reason", a.Reason).Int("status", a.Status).
 		Float64("headers_ms", millis(a.Headers)).Float64("content_ms", millis(a.Content)).Float64("ms", millis(a.Total))
 	text(e, "detail", a.Detail)
 	e.Msg("attempt")
-}
-
-func (m *Metrics) attemptsOf(a *event.Attempt) prometheus.Counter {
-	key := attemptKey{a.Target, a.Class}
-	if c, ok := m.calls.Load(key); ok {
-		return c.(prometheus.Counter)
-	}
-	c := m.attempts.WithLabelValues(a.Target, a.Class.String())
-	m.calls.Store(key, c)
-	return c
 }
 
 func (m *Metrics) transition(t event.Transition) {
