@@ -115,78 +115,102 @@ type Runner struct {
 	Random   func() float64
 }
 
-// run is one request on its way.
+// run is one request on its way. What a step leaves for the next is kept here
+// and not on the stack: a stream waits below these frames, and a few bytes
+// decide whether its goroutine needs 8 or 16 KiB.
 type run struct {
 	*Runner
-	req  *Request
-	out  client
-	plan plan
-	done Outcome
+	req     *Request
+	out     client
+	plan    plan
+	model   *route.Model // walked over
+	pass    route.Pass   // of model
+	refusal route.Refusal
+	done    *Outcome
 }
 
 // Run makes attempts until one is passed to the client or nothing is left to
-// try. What it could not deliver is in the outcome; answering it is the
-// caller's.
-func (r *Runner) Run(ctx context.Context, req *Request, w http.ResponseWriter) Outcome {
-	x := &run{Runner: r, req: req, out: client{w: w, ctl: req.Control, req: req}}
-	x.plan = plan{limit: min(req.Attempts, Limit), made: len(req.Prior), policy: len(req.Model.Policy) > 0, deadline: req.Deadline}
-	x.done.Notes, x.done.Attempts = req.Prior, len(req.Prior)
-	x.done.Refused = x.plan.made >= x.plan.limit // nothing left to try with: what came before stands
-	x.walk(ctx, req.Model)
-	x.done.Committed, x.done.BytesOut = x.out.committed, x.out.bytes
-	return x.done
+// try. What it could not deliver is in done; answering it is the caller's.
+func (r *Runner) Run(ctx context.Context, req *Request, w http.ResponseWriter, done *Outcome) {
+	x := r.begin(req, w, done)
+	x.walk(ctx)
+	done.Committed, done.BytesOut = x.out.committed, x.out.bytes
 }
+
+func (r *Runner) begin(req *Request, w http.ResponseWriter, done *Outcome) *run {
+	*done = Outcome{Notes: req.Prior, Attempts: len(req.Prior)}
+	x := &run{Runner: r, req: req, out: client{w: w, ctl: req.Control, req: req}, done: done}
+	x.plan = plan{limit: min(req.Attempts, Limit), made: len(req.Prior), policy: len(req.Model.Policy) > 0, deadline: req.Deadline}
+	done.Refused = x.plan.made >= x.plan.limit // nothing left to try with: what came before stands
+	x.turn(req.Model)
+	return x
+}
+
+// turn begins to walk over a model's targets.
+func (x *run) turn(m *route.Model) { x.model, x.pass = m, route.Pass{Random: x.Random} }
 
 // walk goes over one model's targets, then over the content-policy fallback
 // if that is what the refusal calls for.
-func (x *run) walk(ctx context.Context, m *route.Model) {
-	pass := &route.Pass{Random: x.Random}
+func (x *run) walk(ctx context.Context) {
 	for x.plan.made < x.plan.limit {
 		attempt, cancel := context.WithCancelCause(ctx)
-		call, refusal := x.pick(ctx, cancel, m, pass)
+		call := x.pick(ctx, cancel)
 		if call == nil {
 			cancel(nil)
-			x.refuse(ctx, refusal)
+			x.refuse(ctx)
 			return
 		}
-		v, fresh := x.attempt(attempt, cancel, call)
+		fresh := x.attempt(attempt, cancel, call)
 		cancel(nil)
-		next := x.plan.next(time.Now(), v, x.out.committed, fresh)
-		if next == stop {
+		if !x.next(call, fresh) {
 			return
-		}
-		pass.Tried = append(pass.Tried, call.Target)
-		pass.Avoid = append(pass.Avoid, call.Target.Spec().Domain)
-		if v.Reason == "connect" {
-			pass.Lonely = call.Target
-		}
-		if next == again {
-			pass.Again = call.Target
-		}
-		if v.Class == fault.ContentPolicy {
-			m, pass = m.Policy[0], &route.Pass{Random: x.Random}
 		}
 	}
 }
 
+// next takes note of a finished attempt and reports whether there is to be
+// another one.
+func (x *run) next(call *route.Call, fresh bool) bool {
+	v := &x.done.Verdict
+	next := x.plan.next(time.Now(), *v, x.out.committed, fresh)
+	if next == stop {
+		return false
+	}
+	if v.Class == fault.ContentPolicy {
+		x.turn(x.model.Policy[0])
+		return true
+	}
+	p := &x.pass
+	p.Tried = append(p.Tried, call.Target)
+	p.Avoid = append(p.Avoid, call.Target.Spec().Domain)
+	if v.Reason == "connect" {
+		p.Lonely = call.Target
+	}
+	if next == again {
+		p.Again = call.Target
+	}
+	return true
+}
+
 // pick asks the model for the next call. Where a moment may bring one, a
-// freed slot or the proof that a target is healthy, it waits that moment.
-func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc, m *route.Model, pass *route.Pass) (call *route.Call, refusal route.Refusal) {
+// freed slot or the proof that a target is healthy, it waits that moment. The
+// reason for none is left in refusal.
+func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *route.Call) {
 	try := func() bool {
-		pass.Query = x.query(cancel)
-		call, refusal = m.Pick(pass)
-		return call != nil || !refusal.Brief()
+		x.pass.Query = x.query(cancel)
+		call, x.refusal = x.model.Pick(&x.pass)
+		return call != nil || !x.refusal.Brief()
 	}
 	if try() || x.req.Gate == nil {
-		return call, refusal
+		return call
 	}
 	for end := time.Now().Add(proofWait); ; {
 		round := time.Now()
 		x.req.Gate.WaitFor(ctx, x.req.Lease, try)
 		now := time.Now()
 		waited := now.Sub(round) > time.Millisecond // else there is no room to wait in
-		if call != nil || refusal.Unproven == 0 || !waited || ctx.Err() != nil || !now.Before(end) {
-			return call, refusal
+		if call != nil || x.refusal.Unproven == 0 || !waited || ctx.Err() != nil || !now.Before(end) {
+			return call
 		}
 	}
 }
@@ -212,7 +236,8 @@ func (unpaid) Wide(time.Time) bool { return false }
 
 // refuse ends the walk without a further call: the last attempt's verdict
 // stands, and where none was made the reason is the router's own.
-func (x *run) refuse(ctx context.Context, r route.Refusal) {
+func (x *run) refuse(ctx context.Context) {
+	r := &x.refusal
 	x.done.Reopens = r.Reopens
 	if x.plan.made > 0 {
 		x.done.Refused = x.plan.made == len(x.req.Prior)
@@ -237,7 +262,7 @@ func (x *run) refuse(ctx context.Context, r route.Refusal) {
 
 // attempt makes one call and settles it exactly once, also when the handler
 // panics below.
-func (x *run) attempt(ctx context.Context, cancel context.CancelCauseFunc, call *route.Call) (fault.Verdict, bool) {
+func (x *run) attempt(ctx context.Context, cancel context.CancelCauseFunc, call *route.Call) (fresh bool) {
 	x.plan.made++
 	if x.plan.made == 1 {
 		x.req.Workload.Request(time.Now())
@@ -246,7 +271,7 @@ func (x *run) attempt(ctx context.Context, cancel context.CancelCauseFunc, call 
 	e.verdict = fault.Verdict{Class: fault.Outage, Reason: "panic"}
 	defer x.settle(e)
 	e.do(ctx)
-	return e.verdict, e.fresh
+	return e.fresh
 }
 
 // settle states the end of an attempt to everybody who must know.

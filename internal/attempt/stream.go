@@ -36,10 +36,15 @@ var (
 // usage and the end.
 type relay struct {
 	*exchange
-	split    wire.Splitter
-	held     []byte // frames before the first content
-	begun    bool   // content was seen
-	finished bool   // every choice of the answer said that it is finished
+	split wire.Splitter
+	held  []byte // frames before the first content
+	progress
+}
+
+// progress is how far a stream has come.
+type progress struct {
+	begun    bool // content was seen
+	finished bool // every choice of the answer said that it is finished
 	tally    wire.Tally
 	ended    bool  // the terminal marker was seen
 	stopped  bool  // finish_reason "stop": an answer without content is then empty
@@ -64,13 +69,15 @@ func (e *exchange) stream(ctx context.Context, resp *http.Response) {
 	relays.Put(r)
 }
 
+// reset makes a used relay ready, with its memory unless that is much.
 func (r *relay) reset(e *exchange) {
-	split, held := r.split, r.held[:0]
-	if cap(held) > 4*readBlock {
-		held = nil
+	r.exchange = e
+	r.split.Reset()
+	r.held = r.held[:0]
+	if cap(r.held) > 4*readBlock {
+		r.held = nil
 	}
-	split.Reset()
-	*r = relay{exchange: e, split: split, held: held}
+	r.progress = progress{}
 }
 
 // pump reads until the answer ends, one way or another.

@@ -296,7 +296,7 @@ func (x *inbound) planPass() bool {
 // attempt makes the upstream calls.
 func (x *inbound) attempt(ctx context.Context, m *route.Model) {
 	req := x.request(m)
-	x.out = x.Runner.Run(ctx, req, x.w)
+	x.Runner.Run(ctx, req, x.w, &x.out)
 	if x.upload != nil {
 		x.upload.giveUp()
 	}

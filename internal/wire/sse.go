@@ -310,5 +310,7 @@ func (s *Splitter) Buffered() int { return cap(s.buf) + cap(s.join) }
 // MaxEvent.
 func (s *Splitter) Reset() {
 	s.trim()
-	*s = Splitter{MaxEvent: s.MaxEvent, buf: s.buf[:0], join: s.join[:0]}
+	most, buf, join := s.MaxEvent, s.buf[:0], s.join[:0]
+	*s = Splitter{}
+	s.MaxEvent, s.buf, s.join = most, buf, join
 }
