@@ -55,7 +55,7 @@ type Request struct {
 	Header   http.Header
 	Control  *http.ResponseController // of the client's connection
 	Body     []byte
-	Envelope wire.Envelope
+	Envelope *wire.Envelope
 	Lease    *admit.Lease // pays for Body and for what is held of the answer
 	Model    *route.Model
 	Workload *workload.Workload

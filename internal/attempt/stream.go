@@ -13,7 +13,7 @@ import (
 
 const (
 	// readBlock is the size of one read of a stream.
-	readBlock = 4 << 10
+	readBlock = 2 << 10
 	// maxHeld bounds the frames held back before content; past it the answer
 	// is committed as it stands.
 	maxHeld = 256 << 10
@@ -69,14 +69,10 @@ func (e *exchange) stream(ctx context.Context, resp *http.Response) {
 	relays.Put(r)
 }
 
-// reset makes a used relay ready, with its memory unless that is much.
+// reset makes a used relay ready.
 func (r *relay) reset(e *exchange) {
-	r.exchange = e
+	r.exchange, r.held = e, nil
 	r.split.Reset()
-	r.held = r.held[:0]
-	if cap(r.held) > 4*readBlock {
-		r.held = nil
-	}
 	r.progress = progress{}
 }
 
@@ -207,7 +203,7 @@ func (r *relay) pass(ctx context.Context, raw []byte, s wire.Signal) bool {
 		default:
 			return true
 		}
-		raw = r.held
+		raw, r.held = r.held, nil // a stream may last for minutes
 		r.out.commit(r.exchange, -1)
 	}
 	r.wrote = true
