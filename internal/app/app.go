@@ -125,7 +125,7 @@ func New(opt Options) (*App, error) {
 		Runner: &attempt.Runner{Listener: listener, Random: rand.Float64},
 	}
 	a.builder = newBuilder(a.moved(listener), a.gateway.Gate.Notify)
-	a.builder.dial, a.builder.trip = opt.net.dial, opt.net.trip
+	a.builder.dial, a.builder.trip, a.builder.agent = opt.net.dial, opt.net.trip, "hourthree/"+opt.Version
 	telemetry.Gauges(reg, a.reading)
 	if err := a.take(l); err != nil {
 		return nil, err

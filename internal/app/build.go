@@ -33,6 +33,7 @@ type builder struct {
 	moved func(string, []breaker.Transition)
 	freed func()                                                            // a target's slot came free
 	dial  func(ctx context.Context, network, addr string) (net.Conn, error) // to upstreams, nil for the system's
+	agent string                                                            // how upstreams know the router
 	trip  http.RoundTripper                                                 // in place of dial, nil for none
 
 	mu        sync.Mutex

@@ -161,3 +161,15 @@ func TestI07EveryAttemptSendsTheWholeBody(t *testing.T) {
 		}
 	})
 }
+
+// TestUpstreamsKnowTheRouter: the User-Agent is the router's with its version,
+// never the caller's.
+func TestUpstreamsKnowTheRouter(t *testing.T) {
+	u1 := upstream("u1", answers("x"))
+	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+		r.do(ask{headers: []string{"User-Agent", "OpenAI/Python 1.0"}})
+		if got := u1.request(0).header.Get("User-Agent"); got != "hourthree/test" {
+			t.Errorf("User-Agent %q", got)
+		}
+	})
+}

@@ -41,7 +41,7 @@ func (d *draft) provider(name string, t config.Target) (*provider.Provider, erro
 		d.providers[key] = s
 		return s.provider, nil
 	}
-	deps := provider.Deps{Dial: d.dial, RoundTripper: d.trip}
+	deps := provider.Deps{Dial: d.dial, RoundTripper: d.trip, UserAgent: d.agent}
 	if p.Type == provider.Simulated {
 		deps.RoundTripper = simulate.New(behaviourOf(t, p), rand.Float64)
 	}

@@ -269,7 +269,7 @@ type State struct {
 	CoolUntil   *time.Time       `json:"cool_down_until,omitempty"`
 	CoolKind    string           `json:"cool_down_kind,omitempty"`
 	Drained     bool             `json:"drained,omitempty"`
-	Latency     time.Duration    `json:"latency_ns"`
+	Latency     time.Duration    `json:"latency_ns,omitempty"` // mean, 0 until a call has ended well
 	Budget      budget.Snapshot  `json:"retry_budget"`
 }
 
@@ -283,7 +283,10 @@ func (t *Target) State(now time.Time) State {
 		Phase: phase.String(), PhaseNumber: phase.Number(), Breaker: t.breaker.Snapshot(now),
 		Healthy: t.breaker.Healthy(now), Success: t.breaker.SuccessShare(now),
 		InFlight: t.calls.InFlight(), Limit: t.spec.Limits.Concurrency, Drained: t.drained,
-		Latency: t.latency.Mean(now), Budget: t.budget.Snapshot(now),
+		Budget: t.budget.Snapshot(now),
+	}
+	if t.latency.Known() {
+		s.Latency = t.latency.Mean(now)
 	}
 	until, kind, blocked := t.cool.Until(now)
 	t.account.mu.Lock()
