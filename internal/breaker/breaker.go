@@ -130,6 +130,7 @@ type Breaker struct {
 	content  time.Time         // the last of them
 	capacity time.Time         // the last capacity refusal
 	run      int               // failures in a row
+	first    uint64            // the first call of this phase
 	connects int               // of these, failed connects at the end
 	connect  [maxRun]time.Time // the last of them
 
@@ -304,9 +305,15 @@ func (b *Breaker) record(now time.Time, c *call, v Verdict) {
 		if !c.answered {
 			b.answer(now, c)
 		}
+		b.window.end(c)
 	case Failure:
+		age := time.Duration(0) // of the stream that broke
+		if c.answered {
+			age = b.window.age(now, c)
+		}
 		b.mark(now, c, failed)
-		b.run++
+		b.window.end(c)
+		b.run = b.window.run(now, b.first, age)
 		if !v.Connect {
 			b.connects = 0
 			break

@@ -40,7 +40,7 @@ func Default() Config {
 		LongWindow: 120 * time.Second, LongMin: 10,
 		SlowRatio: 0.8, Waiting: 5, Connects: 3,
 		CoolDown: 5 * time.Second, MaxCoolDown: 60 * time.Second, MaxFloor: 120 * time.Second,
-		Probes: 3, MaxLease: 30 * time.Second, Ramp: 60 * time.Second, Trickle: 500 * time.Millisecond,
+		Probes: 3, MaxLease: 30 * time.Second, Ramp: 60 * time.Second, Trickle: 750 * time.Millisecond,
 	}
 }
 

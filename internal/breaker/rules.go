@@ -227,7 +227,7 @@ func (b *Breaker) move(now time.Time, to Phase, reason string) {
 	}
 	b.gen++
 	b.probe = nil
-	b.proofs, b.run, b.connects = 0, 0, 0
+	b.proofs, b.run, b.connects, b.first = 0, 0, 0, b.nextID+1
 	b.waiting.clear()
 	b.window.reset(now)
 }

@@ -52,9 +52,10 @@ type window struct {
 	spans   [spans]span
 
 	recent [kept]struct {
-		id uint64 // of the call; 0 is none
-		at time.Time
-		ok bool
+		id    uint64 // of the call; 0 is none
+		at    time.Time
+		ok    bool
+		ended bool // the verdict is final
 	}
 	next uint8
 }
@@ -160,7 +161,39 @@ func (w *window) remember(now time.Time, c *call, ok bool) {
 		w.next = (w.next + 1) % kept
 	}
 	r := &w.recent[c.slot]
-	r.id, r.at, r.ok = c.id, now, ok
+	r.id, r.at, r.ok, r.ended = c.id, now, ok, false
+}
+
+// end notes that a call's verdict is final.
+func (w *window) end(c *call) {
+	if r := &w.recent[c.slot]; r.id == c.id {
+		r.ended = true
+	}
+}
+
+// age is how long ago a call was given the verdict it has.
+func (w *window) age(now time.Time, c *call) time.Duration {
+	if r := &w.recent[c.slot]; r.id == c.id {
+		return now.Sub(r.at)
+	}
+	return 0
+}
+
+// run is how many of the newest verdicts, of calls from first on, are final
+// failures in a row. What is not final yet may say nothing: a call that is
+// merely slow so far, and a stream younger than the one that has just broken
+// at age.
+func (w *window) run(now time.Time, first uint64, age time.Duration) (run int) {
+	for i := range kept {
+		switch r := &w.recent[(int(w.next)-1-i+kept)%kept]; {
+		case r.id == 0:
+		case r.id < first, r.ok && (r.ended || now.Sub(r.at) >= age):
+			return run
+		case r.ended:
+			run++
+		}
+	}
+	return run
 }
 
 func (w *window) forget(c *call) {
