@@ -306,6 +306,7 @@ func (a *App) Stop() error {
 		defer done()
 		if a.clients.Shutdown(last) != nil {
 			a.clients.Close()
+			a.wait(last)
 		}
 	}
 	a.stopPoll()
@@ -315,6 +316,18 @@ func (a *App) Stop() error {
 	a.log.Info("stopped", "component", "app")
 	a.flush()
 	return nil
+}
+
+// wait lets the handlers of closed connections say their last.
+func (a *App) wait(ctx context.Context) {
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer cancel()
+	for a.gateway.InFlight() > 0 && bound.Err() == nil {
+		select {
+		case <-bound.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // flush writes the last log lines, unless nobody takes them.

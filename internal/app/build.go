@@ -84,7 +84,7 @@ func (b *builder) build(c *config.Config) (*gateway.Snapshot, error) {
 	d.snapshot = &gateway.Snapshot{
 		Models: map[string]*route.Model{}, Upstreams: map[*route.Target]*attempt.Upstream{}, Tokens: map[string]bool{},
 		Attempts: c.Defaults.Retry.Attempts, Total: c.Defaults.Timeouts.Total.Duration(), MaxBody: c.HTTP.MaxBody.Bytes(),
-		MaxUpload: c.HTTP.MaxUpload.Bytes(), Writable: c.HTTP.WriteTimeout.Duration(),
+		MaxUpload: max(c.HTTP.MaxUpload.Bytes(), c.HTTP.MaxBody.Bytes()), Writable: c.HTTP.WriteTimeout.Duration(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		if err := d.model(name); err != nil {
@@ -138,7 +138,7 @@ func (d *draft) model(name string) error {
 		if err != nil {
 			return err
 		}
-		m.Entries = append(m.Entries, route.Entry{Target: target, Order: t.Order, Weight: t.Weight})
+		m.Entries = append(m.Entries, route.Entry{Target: target, Account: d.account(t.Provider), Order: t.Order, Weight: t.Weight})
 	}
 	sort.SliceStable(m.Entries, func(i, j int) bool { return m.Entries[i].Order < m.Entries[j].Order })
 	d.models[name] = m
@@ -258,7 +258,7 @@ func (d *draft) passthrough() error {
 		if err != nil {
 			return err
 		}
-		m := &route.Model{Name: "passthrough " + prefix, Entries: []route.Entry{{Target: target, Order: 1, Weight: 1}}}
+		m := &route.Model{Name: "passthrough " + prefix, Entries: []route.Entry{{Target: target, Account: d.account(name), Order: 1, Weight: 1}}}
 		d.snapshot.Pass = append(d.snapshot.Pass, gateway.PassRoute{Prefix: prefix, Model: m})
 	}
 	sort.Slice(d.snapshot.Pass, func(i, j int) bool { return len(d.snapshot.Pass[i].Prefix) > len(d.snapshot.Pass[j].Prefix) })

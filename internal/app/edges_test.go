@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/testnet"
 )
 
 // TestReloadKeepsItsListenersSafe: a router that listens for everybody with
@@ -405,6 +407,181 @@ func TestAnAbandonedUploadEndsItsConnection(t *testing.T) {
 		text, _ := io.ReadAll(c)
 		if took := time.Since(start); took > 2*time.Second || !strings.HasPrefix(string(text), "HTTP/1.1 400") {
 			t.Errorf("after %s: %q", took, text)
+		}
+	})
+}
+
+// TestTheReservedCall: the last call is the degraded model's unless a target
+// that is proven healthy, or the content-policy fallback, can have it. It
+// fails when the call is kept from everybody.
+func TestTheReservedCall(t *testing.T) {
+	down := script{status(503, `{"error":{"message":"down","type":"server_error"}}`)}
+	u1, u2, u3, small := upstream("u1", down), upstream("u2", down), upstream("u3", answers("from three")), upstream("small", answers("from the small one"))
+	run(t, withSmall(setup{upstreams: []*fake{u1, u2, u3}}, small), func(r *rig) {
+		r.good(r.do(ask{}), "from the small one") // three is not proven
+		for range 40 {
+			r.do(ask{})
+			time.Sleep(100 * time.Millisecond)
+		}
+		small.use(script{status(500, "")})
+		for range 20 { // the breakers of one and two are open, three is proven
+			r.good(r.do(ask{}), "from three")
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	filtered := script{status(400, `{"error":{"message":"no","type":"invalid_request_error","code":"content_filter"}}`)}
+	a, b, other := upstream("u1", down), upstream("u2", filtered), upstream("other", answers("from the other one"))
+	s := withSmall(setup{upstreams: []*fake{a, b}}, small)
+	s.whole = strings.Replace(s.whole, "    degraded: {model: small}\n", "    degraded: {model: small}\n    content_policy_fallback: [other]\n", 1)
+	s.whole = strings.Replace(s.whole, "models:\n", "  other: {type: openai, base_url: \"http://other.test/v1\", api_key: x}\nmodels:\n  other: {targets: [{provider: other, model: real}]}\n", 1)
+	s.upstreams = append(s.upstreams, other)
+	run(t, s, func(r *rig) { r.good(r.do(ask{}), "from the other one") })
+}
+
+// TestAnOldKeyBlamesNoNewOne: a request from before a reload is made with the
+// key of then, and so is what it is refused. It fails when the refusal cools
+// the account of now.
+func TestAnOldKeyBlamesNoNewOne(t *testing.T) {
+	u1 := upstream("u1")
+	u1.pick = func(_ int, s *seen) script {
+		if s.header.Get("Authorization") == "Bearer corrected-key" {
+			return answers("served")
+		}
+		return script{status(401, `{"error":{"message":"no","type":"invalid_request_error","code":"invalid_api_key"}}`)}
+	}
+	s := setup{upstreams: []*fake{u1}}
+	run(t, s, func(r *rig) {
+		pr, pw := io.Pipe()
+		body := chatAsk(false)
+		req := r.request(ask{})
+		req.Body, req.ContentLength = pr, int64(len(body))
+		old := make(chan int)
+		go func() {
+			resp, err := r.client.Do(req)
+			if err != nil {
+				old <- 0
+				return
+			}
+			resp.Body.Close()
+			old <- resp.StatusCode
+		}()
+		_, _ = io.WriteString(pw, body[:10]) // the request loads its snapshot
+		time.Sleep(time.Second)
+		s.whole = strings.ReplaceAll(s.yaml(), "secret-of-u1", "corrected-key")
+		r.configure(s)
+		if err := r.app.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(pw, body[10:])
+		_ = pw.Close()
+		if status := <-old; status != 502 {
+			t.Errorf("the old request ended with %d", status)
+		}
+		r.good(r.do(ask{}), "served")
+	})
+}
+
+// TestHarmlessHeadersAreNoSecrets: a configured Accept says nothing that an
+// answer might not say too. It fails when every configured value is redacted.
+func TestHarmlessHeadersAreNoSecrets(t *testing.T) {
+	u1 := upstream("u1", answers("from one"))
+	run(t, setup{upstreams: []*fake{u1}, provider: map[string]string{"u1": "headers: {Accept: text/event-stream, X-Corp: application/json}"}}, func(r *rig) {
+		r.good(r.do(ask{stream: true}), "from one")
+		if a := r.do(ask{}); a.header.Get("Content-Type") != "application/json" {
+			t.Errorf("headers %v", a.header)
+		}
+	})
+}
+
+// TestAnEscapedKeyIsAKey: JSON may write any character in two ways. It fails
+// when only the plain spelling is looked for, or the log's text is not looked
+// at once more.
+func TestAnEscapedKeyIsAKey(t *testing.T) {
+	const key, escaped = "abcdEFGH+ijkl/MNOP==", `abcdEFGH\u002Bijkl\/MNOP\u003d=`
+	for _, code := range []int{400, 401} {
+		u1 := upstream("u1", script{status(code, `{"error":{"message":"Incorrect API key provided: `+escaped+`.","type":"invalid_request_error","code":"x"}}`)})
+		s := setup{upstreams: []*fake{u1}}
+		s.whole = strings.ReplaceAll(s.yaml(), "secret-of-u1", `"`+key+`"`)
+		run(t, s, func(r *rig) {
+			a := r.do(ask{})
+			if all := a.body + r.logs.String(); strings.Contains(all, key) || strings.Contains(all, escaped) || strings.Contains(all, "ijkl") {
+				t.Errorf("shown: %s", all)
+			}
+		})
+	}
+}
+
+// TestOtherWaysToCountChoices: see each case. They fail when n is read as a
+// whole number only, when prompts count for chats, or when fewer choices than
+// asked for are never whole.
+func TestOtherWaysToCountChoices(t *testing.T) {
+	two := script{head(), sse(choiceChunk(0, "one", "null"), choiceChunk(1, "two", "null"), choiceChunk(0, "", "stop")), wait(5 * time.Second), sse(choiceChunk(1, "rest", "stop"), done)}
+	one := script{head(), sse(choiceChunk(0, "rest", "null"), choiceChunk(0, "", "stop"))}
+	for name, c := range map[string]struct {
+		n string
+		s script
+	}{
+		"a fraction": {`"n":2.0`, two}, "an exponent": {`"n":2e0`, two}, "too many": {`"n":1000`, two},
+		"n ignored": {`"n":2`, one}, "n of nothing": {`"n":0`, one}, "n below": {`"n":-1`, one}, "null": {`"n":null`, one}, "a chat's stray prompt": {`"prompt":["a","b"]`, one},
+		"n ignored, cut by length": {`"n":2`, script{head(), sse(choiceChunk(0, "", "length"), done+" ")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u1 := upstream("u1", c.s)
+			run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+				a := r.do(ask{body: `{"model":"m","stream":true,` + c.n + `,"messages":[]}`})
+				if a.err != nil || a.status != 200 || !strings.Contains(a.body, "[DONE]") || strings.Contains(name, "a ") && !strings.Contains(a.body, "rest") {
+					t.Errorf("status %d, error %v, %q", a.status, a.err, a.body)
+				}
+			})
+		})
+	}
+}
+
+// TestACommentBeforeAMovingEvent: it does not hide that data arrives.
+func TestACommentBeforeAMovingEvent(t *testing.T) {
+	long := chunk("abcdefghij")
+	u1 := upstream("u1", script{head(), sse(chunk("x")), raw(": note\ndata: " + long[:20]), wait(20 * time.Second), raw(long[20:40]), wait(20 * time.Second), raw(long[40:] + "\n\n"), sse(finishChunk, done)})
+	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) { r.good(r.do(ask{stream: true}), "[DONE]") })
+}
+
+// TestACallerThatHasLeftGetsNothing: one that closed only its sending side is
+// not to read an empty success. It fails when the handler just returns.
+func TestACallerThatHasLeftGetsNothing(t *testing.T) {
+	u1 := upstream("u1", after(time.Minute, answers("x")))
+	for _, cut := range []int{0, 5} {
+		run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+			c := r.dialRaw()
+			defer c.Close()
+			body := chatAsk(false)
+			fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", callerKey, len(body), body[:len(body)-cut])
+			time.Sleep(time.Second)
+			c.(*testnet.Conn).EndWrite()
+			if text, _ := io.ReadAll(c); len(text) > 0 {
+				t.Errorf("cut %d: read %q", cut, text)
+			}
+		})
+	}
+}
+
+// TestTheLastLogLines: the lines of requests that were cut off are written
+// before Stop returns.
+func TestTheLastLogLines(t *testing.T) {
+	big := chunk(strings.Repeat("z", 60000))
+	u1 := upstream("u1", script{head(), func(t *talk) bool {
+		for t.send("data: " + big + "\n\n") {
+		}
+		return false
+	}})
+	run(t, setup{upstreams: []*fake{u1}, http: "drain: 1s, write_timeout: 30s"}, func(r *rig) {
+		c := r.dialRaw()
+		defer c.Close()
+		body := chatAsk(true)
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Request-Id: cut-off\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", callerKey, len(body), body)
+		time.Sleep(time.Second) // without reading
+		r.logs.flush = nil
+		_ = r.app.Stop()
+		if text := r.logs.String(); !strings.Contains(text, `"id":"cut-off","method"`) {
+			t.Errorf("logged %s", text)
 		}
 	})
 }

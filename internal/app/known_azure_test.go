@@ -182,7 +182,7 @@ func TestCrookedPathsAreAnsweredHere(t *testing.T) {
 		r.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 		for _, path := range []string{
 			"/openai/deployments/m", "/openai/deployments/m/", "/openai/deployments//chat/completions", "//v1/chat/completions",
-			"/v1//chat/completions", "/v1/chat/completions//", "/v1/./models", "/v1/files/../models", "/v1/files/..",
+			"/v1//chat/completions", "/v1/chat/completions//", "/v1/./models", "/v1/files/../models", "/v1/files/..", "/v1", "/openai/v1",
 		} {
 			a := r.do(ask{path: path})
 			if r.failed(a, 404, "client"); a.status != 404 {

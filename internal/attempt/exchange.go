@@ -52,7 +52,12 @@ type exchange struct {
 func (e *exchange) do(ctx context.Context) {
 	e.up = e.req.Upstreams[e.call.Target]
 	e.watch.begin(e.cancel, e.req.Deadline, fault.ErrTotalTimeout)
-	e.watch.phase(e.start, e.call.Timeouts.Headers, fault.ErrHeadersTimeout)
+	if u := e.req.Upload; u != nil { // what the caller needs to send it is not the upstream's doing
+		e.watch.hold(e.start)
+		u.Then(func() { e.watch.resume(time.Now(), e.call.Timeouts.Headers, fault.ErrHeadersTimeout) })
+	} else {
+		e.watch.phase(e.start, e.call.Timeouts.Headers, fault.ErrHeadersTimeout)
+	}
 	out, err := e.request(provider.WithTrace(ctx, &e.conn))
 	if errors.Is(err, provider.ErrPath) {
 		e.verdict = fault.Verdict{Class: fault.Client, Scope: fault.ScopeRequest, Reason: "bad_path"}
@@ -85,7 +90,11 @@ func (e *exchange) do(ctx context.Context) {
 		e.length = -1
 	}
 	switch {
-	case resp.StatusCode >= 400, resp.StatusCode >= 300 && e.req.Endpoint != wire.Other: // a redirect is an answer to who asked for it
+	case resp.StatusCode < 200 || resp.StatusCode > 599:
+		e.broken(fault.ErrProtocol)
+	case e.answers(resp) && bodyless(e.req.Method, resp.StatusCode):
+		e.headersOnly()
+	case !e.answers(resp):
 		e.refused(ctx, resp)
 	case isEventStream(resp.Header) && !e.req.Envelope.Stream && e.req.Endpoint != wire.Other:
 		e.broken(fault.ErrProtocol) // a stream nobody asked for
@@ -95,6 +104,33 @@ func (e *exchange) do(ctx context.Context) {
 		e.unary(ctx, resp)
 	}
 	e.body = e.redact(e.body)
+}
+
+// answers reports whether the status is an answer: success, and for a path
+// that the router does not know what a file server says. A redirect that asks
+// for the body to be sent elsewhere is none.
+func (e *exchange) answers(resp *http.Response) bool {
+	switch s := resp.StatusCode; {
+	case s < 300:
+		return true
+	case s >= 400 || e.req.Endpoint != wire.Other:
+		return false
+	case s == http.StatusSeeOther, s == http.StatusNotModified:
+		return true
+	}
+	return e.req.Method == http.MethodGet || e.req.Method == http.MethodHead
+}
+
+// headersOnly passes on an answer that has no body. Where one was asked for it
+// is empty.
+func (e *exchange) headersOnly() {
+	if e.req.Endpoint != wire.Other {
+		e.broken(fault.ErrEmpty)
+		return
+	}
+	e.firstContent(time.Now())
+	e.out.commit(e, -1)
+	e.good("")
 }
 
 // redact takes our own credentials out of what the upstream said.
@@ -165,7 +201,7 @@ func (e *exchange) detail() string {
 	if e.verdict.Class != fault.Credential && e.verdict.Class != fault.Account {
 		return ""
 	}
-	text := fault.Message(e.body)
+	text := string(e.redact([]byte(fault.Message(e.body)))) // an escaped key is plain now
 	return strings.ToValidUTF8(text[:min(len(text), maxDetail)], "")
 }
 

@@ -70,8 +70,11 @@ type Request struct {
 	Writable  time.Duration // of each write to the client; a slower reader is cut off
 	Repeat    bool          // the caller numbered this as its own retry
 	Attempts  int           // allowed, at most Limit, those of Prior included
-	Prior     []Note        // attempts already made for the same request
-	Gate      *admit.Gate
+	// Reserve keeps the last of them for the degraded model, unless a target
+	// that is proven healthy can have it.
+	Reserve bool
+	Prior   []Note // attempts already made for the same request
+	Gate    *admit.Gate
 	// Upload streams a body that is too large to be held; nil otherwise.
 	Upload       Upload
 	UploadLength int64 // -1 when unknown
@@ -82,6 +85,8 @@ type Upload interface {
 	io.Reader
 	// Whole reports that it was read to its end.
 	Whole() bool
+	// Then has f called once it was.
+	Then(f func())
 	// Err is what ended the reading before: the caller's fault, not the
 	// upstream's.
 	Err() error
@@ -125,6 +130,7 @@ type run struct {
 	plan    plan
 	model   *route.Model // walked over
 	pass    route.Pass   // of model
+	reserve bool         // the last call is not for every target of model
 	refusal route.Refusal
 	done    *Outcome
 }
@@ -147,7 +153,10 @@ func (r *Runner) begin(req *Request, w http.ResponseWriter, done *Outcome) *run 
 }
 
 // turn begins to walk over a model's targets.
-func (x *run) turn(m *route.Model) { x.model, x.pass = m, route.Pass{Random: x.Random} }
+func (x *run) turn(m *route.Model) {
+	x.model, x.pass = m, route.Pass{Random: x.Random}
+	x.reserve = x.req.Reserve && m == x.req.Model
+}
 
 // walk goes over one model's targets, then over the content-policy fallback
 // if that is what the refusal calls for.
@@ -219,6 +228,8 @@ func (x *run) query(cancel context.CancelCauseFunc) route.Query {
 	q := route.Query{
 		Now: time.Now(), Rand: x.Random(), Class: x.req.Class, Tokens: x.req.Tokens, Until: x.req.Deadline,
 		Cancel: cancel, Extra: x.plan.made > 0, Payer: x.req.Workload,
+		Proven:  x.reserve && x.plan.made > 0 && x.plan.made == x.plan.limit-1,
+		Patient: x.req.Upload != nil,
 	}
 	if x.req.Repeat {
 		q.Payer = unpaid{}

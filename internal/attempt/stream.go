@@ -43,14 +43,15 @@ type relay struct {
 
 // progress is how far a stream has come.
 type progress struct {
-	begun    bool // content was seen
-	finished bool // every choice of the answer said that it is finished
-	tally    wire.Tally
-	ended    bool  // the terminal marker was seen
-	stopped  bool  // finish_reason "stop": an answer without content is then empty
-	buffered int64 // bytes of the splitter paid for
-	wrote    bool  // something is to be flushed
-	moved    bool  // the last read brought data or a piece of it, not only comments
+	begun    bool       // content was seen
+	finished bool       // every choice of the answer said that it is finished
+	tally    wire.Tally // of several choices
+	reason   bool       // a choice said that it is finished
+	ended    bool       // the terminal marker was seen
+	stopped  bool       // finish_reason "stop": an answer without content is then empty
+	buffered int64      // bytes of the splitter paid for
+	wrote    bool       // something is to be flushed
+	moved    bool       // the last read brought data or a piece of it, not only comments
 }
 
 var (
@@ -173,8 +174,15 @@ func (r *relay) event(ctx context.Context, ev wire.Event) bool {
 }
 
 func (r *relay) note(s wire.Signal, data []byte) {
-	if s&wire.Finish != 0 && !r.finished {
-		r.finished = r.req.Endpoint == wire.Responses || r.tally.Add(data) >= max(1, r.req.Envelope.Choices)
+	if s&wire.Finish != 0 {
+		r.reason = true
+	}
+	switch n := r.req.Envelope.Choices(r.req.Endpoint); {
+	case r.req.Endpoint == wire.Responses || n == 1:
+		r.finished = r.finished || s&wire.Finish != 0
+	case !r.finished: // several: these events are few
+		r.tally.Add(data)
+		r.finished = n > 0 && r.tally.Finished() >= n
 	}
 	r.ended = r.ended || s&wire.Done != 0
 	r.stopped = r.stopped || s&wire.Stop != 0
@@ -221,7 +229,7 @@ func (r *relay) pass(ctx context.Context, raw []byte, s wire.Signal) bool {
 // for having none.
 func (r *relay) blank() bool {
 	usage := r.done.Usage
-	return !r.begun && !(r.finished && (!r.stopped || usage.Output > 0))
+	return !r.begun && !(r.reason && (!r.stopped || usage.Output > 0))
 }
 
 // halt ends a stream that cannot be read on.
@@ -241,6 +249,8 @@ func (r *relay) end(ctx context.Context, err error) {
 			_ = r.out.send(blankLine) // so that what follows is a frame of its own
 		}
 	}
+	// An upstream may give fewer choices than were asked for.
+	r.finished = r.finished || err == io.EOF && r.tally.All()
 	switch {
 	case r.ended:
 		r.good("")

@@ -37,6 +37,9 @@ func (e *exchange) unary(ctx context.Context, resp *http.Response) {
 		return
 	}
 	left := e.call.Timeouts.FirstContent - time.Since(e.start)
+	if e.req.Upload != nil {
+		left = e.call.Timeouts.FirstContent
+	}
 	e.watch.phase(time.Now(), max(left, e.up.Idle), fault.ErrFirstContentTimeout)
 	for {
 		if len(buf) == cap(buf) {
@@ -90,7 +93,9 @@ func (e *exchange) deliver(ctx context.Context, resp *http.Response, body []byte
 		return
 	}
 	e.firstContent(now)
-	e.learn = e.content
+	if e.req.Upload == nil {
+		e.learn = e.content
+	}
 	e.done.Usage = wire.UsageOf(e.req.Endpoint, body)
 	e.watch.phase(now, 0, nil)
 	e.out.commit(e, int64(len(body)))

@@ -25,6 +25,7 @@ type watch struct {
 	armed    time.Time
 	stopped  bool
 	timedOut bool
+	held     bool // only the total runs
 }
 
 func (w *watch) begin(cancel context.CancelCauseFunc, total time.Time, late error) {
@@ -35,6 +36,28 @@ func (w *watch) begin(cancel context.CancelCauseFunc, total time.Time, late erro
 func (w *watch) phase(now time.Time, d time.Duration, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.move(now, d, cause)
+}
+
+// hold lets only the total run, until resume or the next phase.
+func (w *watch) hold(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.move(now, 0, nil)
+	w.held = true
+}
+
+// resume is phase for one that was held and has not moved on since.
+func (w *watch) resume(now time.Time, d time.Duration, cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held {
+		w.move(now, d, cause)
+	}
+}
+
+func (w *watch) move(now time.Time, d time.Duration, cause error) {
+	w.held = false
 	w.due, w.cause = now.Add(d), cause
 	if d <= 0 || w.due.After(w.total) {
 		w.due, w.cause = w.total, w.late

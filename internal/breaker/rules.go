@@ -113,7 +113,7 @@ func (b *Breaker) silent(now time.Time) bool {
 	late, longest := 0, false
 	for i := range b.waiting.lists {
 		for c := b.waiting.lists[i].head; c != nil; c = c.next {
-			if c.after != b.contents {
+			if c.after != b.contents || c.silence <= 0 {
 				continue
 			}
 			age := now.Sub(c.start)
@@ -121,7 +121,7 @@ func (b *Breaker) silent(now time.Time) bool {
 				break // those behind it are younger
 			}
 			late++
-			longest = longest || age >= c.silence && c.silence > 0
+			longest = longest || age >= c.silence
 		}
 	}
 	if late < b.cfg.Waiting || !longest {

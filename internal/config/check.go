@@ -323,9 +323,6 @@ func (k *checker) bounds() {
 	if h.MaxBody == 0 {
 		k.error("http.max_body", "must be above 0", "")
 	}
-	if h.MaxUpload < h.MaxBody {
-		k.error("http.max_upload", fmt.Sprintf("is %s, below the max_body of %s", h.MaxUpload, h.MaxBody), "")
-	}
 	if h.MaxHeader < 4<<10 || h.MaxHeader > 16<<20 {
 		k.error("http.max_header", "must be 4KiB to 16MiB", "")
 	}

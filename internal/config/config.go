@@ -252,7 +252,7 @@ type Queue struct {
 type HTTP struct {
 	// Largest request body; a larger one is answered 413. Keep it above what your providers take.
 	MaxBody Bytes `yaml:"max_body"`
-	// Largest request body that is passed through as it comes, without being held: files. A larger one is answered 413.
+	// Largest request body that is passed through as it comes, without being held: files. A larger one is answered 413. Never less than max_body.
 	MaxUpload Bytes `yaml:"max_upload"`
 	// Largest request header block, 4KiB to 16MiB. A change takes effect with a restart.
 	MaxHeader Bytes `yaml:"max_header"`

@@ -29,6 +29,7 @@ func (x *inbound) answer() {
 	v := x.out.Verdict
 	switch v.Class {
 	case fault.Canceled:
+		x.out.Abort = true // one that only closed its sending side is not to read an empty success
 		return
 	case fault.Client, fault.ContentPolicy:
 		x.verbatim()
@@ -56,6 +57,9 @@ func (x *inbound) degrades() bool {
 // failed too.
 func (x *inbound) degraded() bool {
 	if m := x.model.Fallback; m != nil {
+		if x.upload != nil && x.out.Attempts > 0 { // the body is gone
+			return false
+		}
 		x.w.Header().Set("Hourthree-Degraded", "model")
 		x.sent.degraded = "model"
 		first := x.out
@@ -183,6 +187,9 @@ func (x *inbound) used() int64 {
 // connection of a broken answer. It also runs when a stage panics.
 func (x *inbound) finish() {
 	x.inflight.Add(-1)
+	if x.upload != nil {
+		x.upload.giveUp()
+	}
 	if x.permit != nil {
 		x.permit.Leave(time.Now(), x.used())
 	}

@@ -33,6 +33,8 @@ func (g *Gateway) Handler() http.Handler {
 	mux.HandleFunc("/openai/deployments/{deployment}/{$}", g.unknown)
 	mux.HandleFunc("/v1/{rest...}", g.passThrough)
 	mux.HandleFunc("/openai/v1/{rest...}", g.passThrough)
+	mux.HandleFunc("/v1", g.unknown)
+	mux.HandleFunc("/openai/v1", g.unknown)
 	mux.HandleFunc("HEAD /{$}", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	mux.HandleFunc("/", g.unknown)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

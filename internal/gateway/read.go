@@ -107,6 +107,7 @@ type upload struct {
 	left  int64
 	err   error // what ended it before its end
 	whole bool
+	then  func()
 	given bool // up: nobody is to read on
 }
 
@@ -136,6 +137,9 @@ func (u *upload) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		u.whole = true
 		u.body.done()
+		if u.then != nil {
+			u.then()
+		}
 	case err != nil && !u.given && u.err == nil:
 		u.err = err
 	}
@@ -149,6 +153,15 @@ func (u *upload) Whole() bool {
 	return u.whole
 }
 
+// Then has f called when the body has been read to its end.
+func (u *upload) Then(f func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.then = f; u.whole {
+		f()
+	}
+}
+
 // Err is what ended the reading before the body's end: the client was too
 // slow, sent too much or left. It is nil while all is well.
 func (u *upload) Err() error {
@@ -157,10 +170,13 @@ func (u *upload) Err() error {
 	return u.err
 }
 
-// giveUp ends the reading, and with it the moving of the deadline. A read that
-// waits is ended by net/http when the answer is out.
+// giveUp ends the reading, also one that is about to wait: net/http itself
+// ends only what waits already.
 func (u *upload) giveUp() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.given = true
+	if !u.whole {
+		u.body.interrupt()
+	}
 }

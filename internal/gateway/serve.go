@@ -209,6 +209,7 @@ func (x *inbound) unread(err error) bool {
 		x.refuse(fault.Transport(fault.ErrDraining, fault.PhaseConnect), "The router is stopping and the request had not arrived whole. Nothing was done with it.")
 	case x.r.Context().Err() != nil && !errors.Is(err, os.ErrDeadlineExceeded): // net/http cancels for either
 		x.sent.class, x.sent.reason = fault.Canceled, "client_gone"
+		x.out.Abort = true
 	default:
 		x.reject(http.StatusRequestTimeout, fault.Client, "body_incomplete", "The request body did not arrive whole and in time.", "")
 	}
@@ -297,9 +298,6 @@ func (x *inbound) planPass() bool {
 func (x *inbound) attempt(ctx context.Context, m *route.Model) {
 	req := x.request(m)
 	x.Runner.Run(ctx, req, x.w, &x.out)
-	if x.upload != nil {
-		x.upload.giveUp()
-	}
 }
 
 func (x *inbound) request(m *route.Model) *attempt.Request {
@@ -311,9 +309,7 @@ func (x *inbound) request(m *route.Model) *attempt.Request {
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
 		Repeat: x.repeats > 0, Attempts: x.Attempts, Prior: x.out.Notes, Gate: x.Gate,
 	}
-	if m == x.model && m.Fallback != nil { // the last resort is to have its call
-		q.Attempts = max(1, q.Attempts-1)
-	}
+	q.Reserve = m == x.model && m.Fallback != nil // the last resort is to have its call
 	q.Class = classOf(x.envelope, len(x.body))
 	if x.upload != nil {
 		q.Upload, q.UploadLength, q.Attempts = x.upload, x.r.ContentLength, 1

@@ -31,11 +31,12 @@ type Deps struct {
 
 // Provider speaks to one upstream account. It is safe for concurrent use.
 type Provider struct {
-	spec   Spec
-	at     endpoint
-	fixed  http.Header // not changed after New
-	tokens *tokens     // nil with a key
-	trip   http.RoundTripper
+	spec    Spec
+	at      endpoint
+	fixed   http.Header // not changed after New
+	tokens  *tokens     // nil with a key
+	secrets []secret
+	trip    http.RoundTripper
 }
 
 // New makes a provider. It fails when the Spec cannot work: unknown type, a
@@ -52,7 +53,7 @@ func New(spec Spec, deps Deps) (*Provider, error) {
 	if deps.UserAgent == "" {
 		deps.UserAgent = "hourthree"
 	}
-	p := &Provider{spec: spec, at: at, fixed: spec.fixedHeaders(deps.UserAgent), trip: deps.RoundTripper}
+	p := &Provider{spec: spec, at: at, fixed: spec.fixedHeaders(deps.UserAgent), secrets: spec.secrets(), trip: deps.RoundTripper}
 	if spec.Auth == AuthEntra {
 		source := deps.TokenSource
 		if source == nil {
@@ -94,15 +95,17 @@ func (p *Provider) RoundTrip(out *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	decode(resp)
-	for _, values := range resp.Header { // some echo servers and proxies quote what they were sent
-		for i, v := range values {
-			if p.quotes(v, out.Header) {
-				values[i] = string(p.Redact([]byte(v), out.Header))
-			}
-		}
+	if !empty(out, resp) {
+		decode(resp)
 	}
+	p.redactHeader(resp.Header, out.Header)
 	return resp, nil
+}
+
+// empty reports an answer that has no body, whatever its headers say of one.
+func empty(out *http.Request, resp *http.Response) bool {
+	return out.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified ||
+		resp.StatusCode >= 300 && resp.ContentLength == 0
 }
 
 // Refresh renews the credential after the upstream refused it. It returns nil

@@ -116,16 +116,27 @@ func setBody(out *http.Request, c Call) {
 	case len(c.Bytes) > 0:
 		out.ContentLength = int64(len(c.Bytes))
 		out.Body = inMemory(c.Bytes)
-		out.GetBody = func() (io.ReadCloser, error) { return inMemory(c.Bytes), nil }
+		if !repeatable(c.Method) { // else net/http would repeat it of its own accord
+			out.GetBody = func() (io.ReadCloser, error) { return inMemory(c.Bytes), nil }
+		}
 	case c.Body != nil && c.ContentLength != 0:
 		out.ContentLength, out.Body = c.ContentLength, io.NopCloser(c.Body)
 	default:
 		out.Body = http.NoBody
-		switch c.Method {
-		case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		if repeatable(c.Method) {
 			out.Body = nothing{}
 		}
 	}
+}
+
+// repeatable are the methods that net/http repeats on another connection when
+// it can have the body again.
+func repeatable(method string) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	}
+	return false
 }
 
 // inMemory is a body in one piece, of the very type for which net/http writes

@@ -19,6 +19,8 @@ type Entry struct {
 	*Target
 	Order  int     // lower orders are tried first
 	Weight float64 // share within one order, > 0
+	// Account is what calls are made on; nil for the target's own.
+	Account *Account
 }
 
 // Model is the public name a client asks for.
@@ -113,7 +115,7 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 	if p.Again != nil {
 		again := p.Again
 		p.Again = nil
-		if c, _, _ := again.Try(p.Query); c != nil {
+		if c, _, _ := again.Try(m.query(p, again)); c != nil {
 			return c, refusal
 		}
 	}
@@ -135,7 +137,7 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 		}
 	}
 	if lonely := p.Lonely; lonely != nil && len(m.Entries) == 1 && count(p.Tried, lonely) == 1 {
-		c, why, until := lonely.Try(p.Query)
+		c, why, until := lonely.Try(m.query(p, lonely))
 		refusal.add(why, until)
 		return c, refusal
 	}
@@ -145,6 +147,17 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 	return nil, refusal
 }
 
+// query is the pass's for a target that it had before.
+func (m *Model) query(p *Pass, t *Target) Query {
+	q := p.Query
+	for _, e := range m.Entries {
+		if e.Target == t {
+			q.Account = e.Account
+		}
+	}
+	return q
+}
+
 // second offers the targets tried once another time, the earliest tried
 // first.
 func (m *Model) second(p *Pass, refusal *Refusal) *Call {
@@ -152,9 +165,9 @@ func (m *Model) second(p *Pass, refusal *Refusal) *Call {
 		if count(p.Tried, t) > 1 || !t.wide(p.Now) {
 			continue
 		}
-		c, why, until := t.Try(p.Query)
+		c, why, until := t.Try(m.query(p, t))
 		if c == nil && why == WhyBreaker {
-			c, why, until = t.TryLastResort(p.Query)
+			c, why, until = t.TryLastResort(m.query(p, t))
 		}
 		if c != nil {
 			return c
@@ -185,7 +198,9 @@ type asker func(*Target, Query) (*Call, Why, time.Time)
 // the last resort either, so reasons are noted on the first round only.
 func (m *Model) try(list []scored, p *Pass, refusal *Refusal, ask asker) *Call {
 	for i := range list {
-		c, why, until := ask(list[i].Target, p.Query)
+		q := p.Query
+		q.Account = list[i].Account
+		c, why, until := ask(list[i].Target, q)
 		if c != nil {
 			return c
 		}

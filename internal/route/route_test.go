@@ -67,7 +67,7 @@ func always(v fault.Verdict) func(*Target) fault.Verdict {
 
 func TestOrderFirst(t *testing.T) {
 	a, b := target("a", "x", Limits{}), target("b", "y", Limits{})
-	m := &Model{Entries: []Entry{{a, 1, 1}, {b, 2, 1}}}
+	m := &Model{Entries: []Entry{{Target: a, Order: 1, Weight: 1}, {Target: b, Order: 2, Weight: 1}}}
 	rnd := seeded()
 	for i := range 200 {
 		if got := serve(t, m, t0.Add(time.Duration(i)*time.Millisecond), rnd, always(good)); got != a {
@@ -82,7 +82,7 @@ func TestUniform(t *testing.T) {
 	for _, n := range []int{2, 3, 5} {
 		m, counts := &Model{}, map[*Target]int{}
 		for i := range n {
-			m.Entries = append(m.Entries, Entry{target(string(rune('a'+i)), string(rune('a'+i)), Limits{}), 1, 1})
+			m.Entries = append(m.Entries, Entry{Target: target(string(rune('a'+i)), string(rune('a'+i)), Limits{}), Order: 1, Weight: 1})
 		}
 		rnd := seeded()
 		const total = 10_000
@@ -102,7 +102,7 @@ func TestUniform(t *testing.T) {
 
 func TestWeight(t *testing.T) {
 	a, b := target("a", "x", Limits{}), target("b", "y", Limits{})
-	m := &Model{Entries: []Entry{{a, 1, 3}, {b, 1, 1}}}
+	m := &Model{Entries: []Entry{{Target: a, Order: 1, Weight: 3}, {Target: b, Order: 1, Weight: 1}}}
 	rnd, n := seeded(), 0
 	for i := range 4000 {
 		if serve(t, m, t0.Add(time.Duration(i)*10*time.Millisecond), rnd, always(good)) == a {
@@ -118,7 +118,7 @@ func TestWeight(t *testing.T) {
 // like the one with nothing to do.
 func TestFastFailureIsNotIdle(t *testing.T) {
 	a, b := target("a", "x", Limits{}), target("b", "y", Limits{})
-	m := &Model{Entries: []Entry{{a, 1, 1}, {b, 1, 1}}}
+	m := &Model{Entries: []Entry{{Target: a, Order: 1, Weight: 1}, {Target: b, Order: 1, Weight: 1}}}
 	rnd, n := seeded(), 0
 	var running []*Call
 	for i := range 100 {
@@ -142,7 +142,7 @@ func TestFastFailureIsNotIdle(t *testing.T) {
 
 func TestOtherDomainFirst(t *testing.T) {
 	a, b, c := target("a", "x", Limits{}), target("b", "x", Limits{}), target("c", "y", Limits{})
-	m := &Model{Entries: []Entry{{a, 1, 1}, {b, 2, 1}, {c, 3, 1}}}
+	m := &Model{Entries: []Entry{{Target: a, Order: 1, Weight: 1}, {Target: b, Order: 2, Weight: 1}, {Target: c, Order: 3, Weight: 1}}}
 	p := pass(t0, seeded())
 	p.Extra, p.Tried, p.Avoid = true, []*Target{a}, []string{"x"}
 	call, _ := m.Pick(p)

@@ -113,7 +113,7 @@ func (t *Target) judge(now time.Time, c *Call, r Result) {
 	t.breaker.Settle(now, c.permit, breaker.Verdict{Outcome: outcomeOf(v), Connect: v.Reason == "connect", Rand: spread(now, c.start)})
 	if r.Learn > 0 && v.Class == fault.OK {
 		t.latency.Observe(now, c.class, r.Learn)
-	} else if r.Timeout && v.Class == fault.Outage {
+	} else if r.Timeout && v.Class == fault.Outage && !c.patient {
 		t.latency.Censor(now, c.class, now.Sub(c.start))
 	}
 	t.budget.Settle(now, BudgetResult(c, v, now.Sub(c.start), r.Timeout))

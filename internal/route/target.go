@@ -141,6 +141,14 @@ type Query struct {
 	Tokens int64     // estimated tokens, prompt and answer
 	Until  time.Time // the request's deadline
 	Cancel func(error)
+	// Proven asks for a target that is proven healthy, or none.
+	Proven bool
+	// Patient says that the call takes as long as its caller needs to send the
+	// body: it is not judged by how long others took.
+	Patient bool
+	// Account is what the call is made on; nil for the target's own. They
+	// differ when a reload has brought another key meanwhile.
+	Account *Account
 	// Extra says that this is not the request's first attempt. Payer is then
 	// the workload's side of the allowance.
 	Extra bool
@@ -175,6 +183,7 @@ type Call struct {
 	class   learn.Class
 	tokens  int64
 	extra   bool
+	patient bool
 	behind  []Entry // the model's targets, for a first attempt
 	start   time.Time
 	cancel  func(error)
@@ -235,15 +244,21 @@ func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit
 	if t.drained {
 		return nil, WhyDrained, time.Time{}
 	}
-	if p50, n := t.latency.Quantile(q.Class, 0.5); n > 0 && q.Now.Add(p50).After(q.Until) {
+	if p50, n := t.latency.Quantile(q.Class, 0.5); !q.Patient && n > 0 && q.Now.Add(p50).After(q.Until) {
 		return nil, WhyDeadline, time.Time{}
 	}
 	if !t.calls.Free() {
 		return nil, WhyFull, time.Time{}
 	}
 	healthy := t.breaker.Healthy(q.Now)
-	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, extra: q.Extra, start: q.Now, cancel: q.Cancel, Last: last}
+	if q.Proven && !healthy {
+		return nil, WhyBudget, time.Time{}
+	}
+	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, extra: q.Extra, patient: q.Patient, start: q.Now, cancel: q.Cancel, Last: last}
 	c.Timeouts = t.latency.Timeouts(q.Class, t.spec.Bounds)
+	if q.Patient {
+		c.Timeouts.Slow, c.Timeouts.Silence = 0, 0
+	}
 
 	// Gates that hand something out come last and are undone in reverse.
 	if wait, ok := take(t.rpm, q.Now, 1); !ok {
@@ -277,14 +292,18 @@ func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit
 
 // gates passes the account's and the target's cool-downs and the breaker.
 func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Permit, bool)) (Why, time.Time) {
-	c.owner = t.account
+	if c.owner = q.Account; c.owner == nil {
+		c.owner = t.account
+	}
 	c.owner.mu.Lock()
 	defer c.owner.mu.Unlock()
-	if c.account = t.account.cool.Admit(q.Now); c.account == limit.Blocked {
-		return whyCooling(&t.account.cool, q.Now)
+	if c.account = c.owner.cool.Admit(q.Now); c.account == limit.Blocked {
+		return whyCooling(&c.owner.cool, q.Now)
 	}
-	if c.trial = t.cool.Admit(q.Now); c.trial == limit.Blocked {
-		t.account.cool.Settle(q.Now, c.account, limit.Other)
+	if c.owner != t.account { // the old key neither waits for the new one's refusals nor tries it out
+		c.trial = limit.Free
+	} else if c.trial = t.cool.Admit(q.Now); c.trial == limit.Blocked {
+		c.owner.cool.Settle(q.Now, c.account, limit.Other)
 		return whyCooling(&t.cool, q.Now)
 	}
 	permit, ok := acquire(breaker.Call{
@@ -292,7 +311,7 @@ func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Per
 	})
 	if !ok {
 		t.cool.Settle(q.Now, c.trial, limit.Other)
-		t.account.cool.Settle(q.Now, c.account, limit.Other)
+		c.owner.cool.Settle(q.Now, c.account, limit.Other)
 		return WhyBreaker, t.breaker.Reopens(q.Now)
 	}
 	c.permit, c.Probe = permit, permit.Probe()

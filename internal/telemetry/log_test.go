@@ -12,13 +12,22 @@ import (
 
 // stuck is a pipe that nobody reads until it is released.
 type stuck struct {
-	bytes.Buffer
 	release chan struct{}
+	mu      sync.Mutex
+	text    bytes.Buffer
+}
+
+func (s *stuck) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 func (s *stuck) Write(p []byte) (int, error) {
 	<-s.release
-	return s.Buffer.Write(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
 }
 
 // TestLogNeverWaits: a log that nobody reads costs lines, not requests. It

@@ -55,6 +55,10 @@ func (c *Conn) Close() error {
 	return nil
 }
 
+// EndWrite closes the sending side alone: the peer reads the end, and may
+// still answer. It is not named CloseWrite, which net/http would wait behind.
+func (c *Conn) EndWrite() { c.out.end(io.EOF) }
+
 // Reset ends both directions at once: what is under way is lost.
 func (c *Conn) Reset() {
 	c.out.end(syscall.ECONNRESET)

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"unicode/utf8"
 
@@ -52,7 +53,8 @@ type Envelope struct {
 	Stream       bool
 	IncludeUsage bool // stream_options.include_usage is true
 	MaxTokens    int  // largest of max_tokens and its two newer names, 0 when unset
-	Choices      int  // answers asked for: "n" times the number of prompts
+	Count        int  // "n": answers asked for, 0 when unset, unreadable or too many to tell apart -1
+	Prompts      int  // prompts in the "prompt" of a completion, 0 when it is no list of them
 
 	open    int  // offset behind the opening brace, 0 when not peeked
 	empty   bool // the object has no members
@@ -84,7 +86,6 @@ func Peek(body []byte) (Envelope, error) {
 	if !p.top() {
 		return Envelope{}, p.error()
 	}
-	p.env.Choices = min(max(p.n, 1), maxTally+1) * max(p.lists, 1)
 	return p.env, nil
 }
 
@@ -108,8 +109,6 @@ type peeker struct {
 	env   Envelope
 	seen  [fieldTokens]bool
 	param string
-	n     int // the value of "n", 0 when unset
-	lists int // prompts in "prompt", 0 when it is one
 }
 
 func (p *peeker) top() bool {
@@ -182,9 +181,7 @@ func (p *peeker) member(key []byte, at int) bool {
 	case fieldPrompt:
 		return p.readPrompt()
 	case fieldCount:
-		n, ok := p.readNumber()
-		p.n = max(p.n, n)
-		return ok
+		return p.readCount()
 	}
 	n, ok := p.readNumber()
 	p.env.MaxTokens = max(p.env.MaxTokens, n)
@@ -267,6 +264,36 @@ func (p *peeker) readNumber() (n int, ok bool) {
 	return n, true
 }
 
+// readCount takes the number of answers asked for. It may be written as a
+// fraction; one that is none is the upstream's to refuse.
+func (p *peeker) readCount() bool {
+	from := p.i
+	if !p.value(1) {
+		return false
+	}
+	switch f, err := strconv.ParseFloat(string(p.b[from:min(p.i, from+32)]), 64); {
+	case p.b[from] == 'n': // null
+		p.env.Count = 0
+	case err != nil || f != math.Trunc(f) || f > maxTally:
+		p.env.Count = -1
+	default:
+		p.env.Count = max(0, int(f))
+	}
+	return true
+}
+
+// Choices is how many answers a stream is to bring, -1 when that is not known.
+func (e *Envelope) Choices(ep Endpoint) int {
+	n := max(e.Count, 1)
+	if ep == Completions {
+		n *= max(e.Prompts, 1)
+	}
+	if e.Count < 0 || n > maxTally {
+		return -1
+	}
+	return n
+}
+
 // readPrompt counts the prompts of a completion: the elements of a list, unless
 // these are the tokens of a single one.
 func (p *peeker) readPrompt() bool {
@@ -286,7 +313,7 @@ func (p *peeker) readPrompt() bool {
 		c.skip()
 		n++
 	}
-	p.lists = n
+	p.env.Prompts = n
 	return true
 }
 

@@ -173,19 +173,30 @@ func (c *skim) choiceMember() Signal {
 	return 0
 }
 
-// Tally counts the choices of one chat or completion stream that have
-// finished. The zero value has seen none.
+// Tally counts the choices of one chat or completion stream. The zero value
+// has seen none.
 type Tally struct {
-	seen [maxTally / 64]uint64
-	n    int
+	begun, ended choiceSet
 }
 
 // maxTally bounds the choices that are told apart: OpenAI takes 128.
 const maxTally = 256
 
-// Add counts the choices that the payload of an event says are finished, and
-// returns how many have so far. A choice counts once.
-func (t *Tally) Add(data []byte) int {
+type choiceSet struct {
+	bits [maxTally / 64]uint64
+	n    int
+}
+
+func (s *choiceSet) add(index int64) {
+	if index >= maxTally || s.bits[index/64]&(1<<(index%64)) != 0 {
+		return
+	}
+	s.bits[index/64] |= 1 << (index % 64)
+	s.n++
+}
+
+// Add notes the choices in the payload of an event, each once.
+func (t *Tally) Add(data []byte) {
 	c := skim{b: data}
 	for ok := c.begin('{'); ok; ok = c.sep('}') {
 		if string(c.key()) != "choices" || c.space() != '[' {
@@ -200,7 +211,6 @@ func (t *Tally) Add(data []byte) int {
 			t.choice(&c)
 		}
 	}
-	return t.n
 }
 
 func (t *Tally) choice(c *skim) {
@@ -215,12 +225,18 @@ func (t *Tally) choice(c *skim) {
 			c.skip()
 		}
 	}
-	if !done || index >= maxTally || t.seen[index/64]&(1<<(index%64)) != 0 {
-		return
+	t.begun.add(index)
+	if done {
+		t.ended.add(index)
 	}
-	t.seen[index/64] |= 1 << (index % 64)
-	t.n++
 }
+
+// Finished is the number of choices that have finished.
+func (t *Tally) Finished() int { return t.ended.n }
+
+// All reports that every choice that was seen has finished, and that there
+// was one.
+func (t *Tally) All() bool { return t.ended.n > 0 && t.ended == t.begun }
 
 func finish(reason []byte) Signal {
 	switch string(reason) {

@@ -299,8 +299,10 @@ func (s *Splitter) limit() int {
 }
 
 // Partial reports that the start of an event is waiting for its rest, and that
-// it is not a mere comment. Call it after Next reported no further event.
-func (s *Splitter) Partial() bool { return s.start < len(s.data) && s.data[s.start] != ':' }
+// it is more than comments. Call it after Next reported no further event.
+func (s *Splitter) Partial() bool {
+	return s.lines > 0 || s.pos < len(s.data) && s.data[s.pos] != ':'
+}
 
 // Buffered returns the bytes of memory the splitter itself holds: at most
 // about twice MaxEvent plus one write. It falls when a long event has gone.
