@@ -59,9 +59,10 @@ func calls() map[string]func() Call {
 		"no length": func() Call {
 			return Call{Method: "POST", Path: "/a", Body: io.MultiReader(strings.NewReader(body)), ContentLength: -1}
 		},
-		"empty post": func() Call { return Call{Method: "POST", Path: "/a"} },
-		"get":        func() Call { return Call{Method: "GET", Path: "/a"} },
-		"delete":     func() Call { return Call{Method: "DELETE", Path: "/a"} },
+		"empty post":      func() Call { return Call{Method: "POST", Path: "/a"} },
+		"get with a body": func() Call { return Call{Method: "GET", Path: "/a", Bytes: []byte(body)} },
+		"get":             func() Call { return Call{Method: "GET", Path: "/a"} },
+		"delete":          func() Call { return Call{Method: "DELETE", Path: "/a"} },
 		"idempotent": func() Call {
 			return Call{Method: "POST", Path: "/a", Bytes: []byte(body), Header: http.Header{"Idempotency-Key": {"1"}, "X-Idempotency-Key": {"1"}}}
 		},
