@@ -585,3 +585,27 @@ func TestTheLastLogLines(t *testing.T) {
 		}
 	})
 }
+
+// TestAStaleConnectionIsNoEvidence: an upstream that ends kept connections
+// without a word is healthy. It fails when the reset of a reused connection
+// counts against the target.
+func TestAStaleConnectionIsNoEvidence(t *testing.T) {
+	u1 := upstream("u1")
+	used := map[string]bool{}
+	u1.pick = func(_ int, s *seen) script { // called under the fake's lock
+		if used[s.remote] {
+			return script{rst()}
+		}
+		used[s.remote] = true
+		return answers("served")
+	}
+	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+		for range 40 {
+			r.good(r.do(ask{}), "served")
+			time.Sleep(time.Second)
+		}
+		if s := r.state("u1"); s.Success < 1 || s.Phase != "closed" {
+			t.Errorf("%s, success %v", s.Phase, s.Success)
+		}
+	})
+}

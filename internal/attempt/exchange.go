@@ -81,7 +81,9 @@ func (e *exchange) do(ctx context.Context) {
 		e.fail(ctx, err, fault.PhaseHeaders)
 		// A kept connection that was dead says nothing about the target. A
 		// failed connect and a time-out do: those move on.
-		e.fresh = e.verdict.Reason == "reset" && e.conn.Reused()
+		if e.verdict.Reason == "reset" && e.conn.Reused() {
+			e.fresh, e.verdict.Breaker = true, false
+		}
 		return
 	}
 	defer resp.Body.Close()

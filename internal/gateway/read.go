@@ -16,6 +16,8 @@ const (
 	// take in all.
 	bodyPause = 15 * time.Second
 	bodyTotal = 5 * time.Minute
+	// linger is how long the rest of a body that nobody wants is taken.
+	linger = time.Second
 	// holdUpload is the size up to which a passed-through body is held; a
 	// larger one streams.
 	holdUpload = 1 << 20
@@ -100,8 +102,9 @@ func (b *bodies) interrupt() {
 // transport, which may go on doing so while the answer is written and after
 // the call has failed.
 type upload struct {
-	body *slowBody
-	max  int64
+	body    *slowBody
+	max     int64
+	reading sync.Mutex // held during a read of body
 
 	mu    sync.Mutex
 	left  int64
@@ -127,7 +130,9 @@ func (u *upload) Read(p []byte) (int, error) {
 	}
 	u.body.advance()
 	u.mu.Unlock()
+	u.reading.Lock()
 	n, err := u.body.ReadCloser.Read(p)
+	u.reading.Unlock()
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.left -= int64(n); u.left < 0 {
@@ -170,13 +175,20 @@ func (u *upload) Err() error {
 	return u.err
 }
 
-// giveUp ends the reading, also one that is about to wait: net/http itself
-// ends only what waits already.
+// giveUp ends the reading, also one that is about to wait. What is left of the
+// body net/http then takes for a moment, so that a client that is still
+// sending gets to read its answer before the connection ends.
 func (u *upload) giveUp() {
 	u.mu.Lock()
-	defer u.mu.Unlock()
 	u.given = true
-	if !u.whole {
+	whole := u.whole
+	if !whole {
 		u.body.interrupt()
+	}
+	u.mu.Unlock()
+	if !whole {
+		u.reading.Lock()
+		defer u.reading.Unlock()
+		_ = u.body.ctl.SetReadDeadline(time.Now().Add(linger)) // writers without deadlines read on
 	}
 }
