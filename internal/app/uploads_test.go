@@ -1,8 +1,12 @@
 package app
 
 import (
+	"bytes"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -138,5 +142,83 @@ func TestAnswersWithoutABody(t *testing.T) {
 				t.Errorf("%s %q: status %d, error %v", c.method, c.text, a.status, a.err)
 			}
 		})
+	}
+}
+
+// TestAnUploadsTimers: what follows an upload is timed as ever. Each case fails
+// when only the total runs, or when the clock of the caller's sending counts.
+func TestAnUploadsTimers(t *testing.T) {
+	text := sse(`{"type":"transcript.text.delta","delta":"hi"}`)
+	for name, c := range map[string]struct {
+		script script
+		early  bool
+		pieces int
+		status int
+		within time.Duration
+	}{
+		"a stream soon after":            {script{head(), wait(3 * time.Second), text}, false, 12, 200, 16 * time.Second},
+		"a stream that is silent":        {script{head(), wait(time.Minute), text}, false, 12, 503, 24 * time.Second},
+		"an upstream that reads nothing": {script{wait(time.Minute)}, true, 40, 503, 8 * time.Second},
+		"a hang behind the upload":       {script{hold()}, false, 12, 503, 18 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u1 := upstream("u1", c.script)
+			u1.early = c.early
+			run(t, setup{upstreams: []*fake{u1}, more: "passthrough: {/v1: u1}\n", defaults: "timeouts: {headers: 5s, first_content: 10s}"}, func(r *rig) {
+				start := time.Now()
+				if status, class := r.sendSlowly(c.pieces); status != c.status || time.Since(start) > c.within {
+					t.Errorf("status %d, class %s after %s", status, class, time.Since(start))
+				}
+				if s := r.state("u1"); s.Latency != 0 {
+					t.Errorf("learned %s from an upload", s.Latency)
+				}
+				time.Sleep(2 * time.Minute)
+			})
+		})
+	}
+}
+
+// TestEveryClientReadsItsRefusal: over real sockets a client that is still
+// sending reads the answer before the connection ends. It fails when reads
+// are broken off, or when the connection is closed over unread data.
+func TestEveryClientReadsItsRefusal(t *testing.T) {
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":{"message":"no such purpose","type":"invalid_request_error"}}`)
+	}))
+	defer up.Close()
+	s := setup{upstreams: []*fake{upstream("u1")}, more: "passthrough: {/v1: u1}\n"}
+	text := strings.NewReplacer("http://u1.test", up.URL, ":8080", ":0", ":8081", ":0").Replace(s.yaml())
+	file := filepath.Join(t.TempDir(), "hourthree.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(Options{ConfigPath: file, Env: os.LookupEnv, Stdout: io.Discard, Stderr: io.Discard, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Stop()
+	for _, chunked := range []bool{true, false} {
+		for range 20 {
+			body := make([]byte, 4<<20)
+			req, err := http.NewRequest(http.MethodPost, "http://"+a.Addr().String()+"/v1/files", io.NopCloser(bytes.NewReader(body)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if req.ContentLength = int64(len(body)); chunked {
+				req.ContentLength = -1
+			}
+			req.Header.Set("Authorization", "Bearer "+callerKey)
+			req.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatalf("chunked %v: %v", chunked, err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != http.StatusBadRequest {
+				t.Fatalf("chunked %v: status %d", chunked, resp.StatusCode)
+			}
+		}
 	}
 }

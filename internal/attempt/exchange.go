@@ -53,8 +53,11 @@ func (e *exchange) do(ctx context.Context) {
 	e.up = e.req.Upstreams[e.call.Target]
 	e.watch.begin(e.cancel, e.req.Deadline, fault.ErrTotalTimeout)
 	if u := e.req.Upload; u != nil { // what the caller needs to send it is not the upstream's doing
-		e.watch.hold(e.start)
-		u.Then(func() { e.watch.resume(time.Now(), e.call.Timeouts.Headers, fault.ErrHeadersTimeout) })
+		e.watch.upload(e.start, e.call.Timeouts.Headers, fault.ErrHeadersTimeout)
+		u.Watch(
+			func() { e.watch.await(time.Now()) },
+			func() { e.watch.resume(time.Now(), e.call.Timeouts.Headers, fault.ErrHeadersTimeout) },
+		)
 	} else {
 		e.watch.phase(e.start, e.call.Timeouts.Headers, fault.ErrHeadersTimeout)
 	}

@@ -85,8 +85,9 @@ type Upload interface {
 	io.Reader
 	// Whole reports that it was read to its end.
 	Whole() bool
-	// Then has f called once it was.
-	Then(f func())
+	// Watch has wait called before each read of the caller's connection, and
+	// moved behind it.
+	Watch(wait, moved func())
 	// Err is what ended the reading before: the caller's fault, not the
 	// upstream's.
 	Err() error

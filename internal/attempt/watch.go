@@ -25,7 +25,7 @@ type watch struct {
 	armed    time.Time
 	stopped  bool
 	timedOut bool
-	held     bool // only the total runs
+	sending  bool // the phase of upload
 }
 
 func (w *watch) begin(cancel context.CancelCauseFunc, total time.Time, late error) {
@@ -39,25 +39,38 @@ func (w *watch) phase(now time.Time, d time.Duration, cause error) {
 	w.move(now, d, cause)
 }
 
-// hold lets only the total run, until resume or the next phase.
-func (w *watch) hold(now time.Time) {
+// upload begins the phase in which the caller's body is sent. The upstream's
+// time runs only while nothing is waited for from the caller: see await and
+// resume.
+func (w *watch) upload(now time.Time, d time.Duration, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.move(now, 0, nil)
-	w.held = true
+	w.move(now, d, cause)
+	w.sending = true
 }
 
-// resume is phase for one that was held and has not moved on since.
+// await lets only the total run, for as long as the upload lasts.
+func (w *watch) await(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sending {
+		w.move(now, 0, nil)
+		w.sending = true
+	}
+}
+
+// resume gives the upstream its time again.
 func (w *watch) resume(now time.Time, d time.Duration, cause error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.held {
+	if w.sending {
 		w.move(now, d, cause)
+		w.sending = true
 	}
 }
 
 func (w *watch) move(now time.Time, d time.Duration, cause error) {
-	w.held = false
+	w.sending = false
 	w.due, w.cause = now.Add(d), cause
 	if d <= 0 || w.due.After(w.total) {
 		w.due, w.cause = w.total, w.late

@@ -188,6 +188,9 @@ func (x *inbound) used() int64 {
 func (x *inbound) finish() {
 	x.inflight.Add(-1)
 	if x.upload != nil {
+		if !x.out.Abort {
+			_ = x.ctl.Flush() // a client that has left is told nothing
+		}
 		x.upload.giveUp()
 	}
 	if x.permit != nil {

@@ -104,18 +104,19 @@ func (b *bodies) interrupt() {
 type upload struct {
 	body    *slowBody
 	max     int64
-	reading sync.Mutex // held during a read of body
+	reading chan struct{} // holds a token during a read of body; a mutex's wait would stop virtual time
 
 	mu    sync.Mutex
 	left  int64
 	err   error // what ended it before its end
 	whole bool
-	then  func()
-	given bool // up: nobody is to read on
+	wait  func() // before a read, nil for nobody
+	moved func() // behind it
+	given bool   // up: nobody is to read on
 }
 
 func newUpload(body *slowBody, limit int64) *upload {
-	return &upload{body: body, max: limit, left: limit}
+	return &upload{body: body, max: limit, left: limit, reading: make(chan struct{}, 1)}
 }
 
 // errGivenUp ends the reading of a body whose request is over.
@@ -129,10 +130,15 @@ func (u *upload) Read(p []byte) (int, error) {
 		return 0, errGivenUp
 	}
 	u.body.advance()
+	wait, moved := u.wait, u.moved
 	u.mu.Unlock()
-	u.reading.Lock()
+	if wait != nil {
+		wait()
+		defer moved()
+	}
+	u.reading <- struct{}{}
 	n, err := u.body.ReadCloser.Read(p)
-	u.reading.Unlock()
+	<-u.reading
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.left -= int64(n); u.left < 0 {
@@ -142,9 +148,6 @@ func (u *upload) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		u.whole = true
 		u.body.done()
-		if u.then != nil {
-			u.then()
-		}
 	case err != nil && !u.given && u.err == nil:
 		u.err = err
 	}
@@ -158,13 +161,12 @@ func (u *upload) Whole() bool {
 	return u.whole
 }
 
-// Then has f called when the body has been read to its end.
-func (u *upload) Then(f func()) {
+// Watch has wait called before each read of the client's connection, and moved
+// behind it.
+func (u *upload) Watch(wait, moved func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.then = f; u.whole {
-		f()
-	}
+	u.wait, u.moved = wait, moved
 }
 
 // Err is what ended the reading before the body's end: the client was too
@@ -175,20 +177,23 @@ func (u *upload) Err() error {
 	return u.err
 }
 
-// giveUp ends the reading, also one that is about to wait. What is left of the
-// body net/http then takes for a moment, so that a client that is still
-// sending gets to read its answer before the connection ends.
+// giveUp ends the reading, when the answer is out. A read under way gets a
+// moment to end by itself, for one that is broken off spoils the body; what is
+// left of it net/http then takes for a moment, so that a client that is still
+// sending reads its answer before the connection ends.
 func (u *upload) giveUp() {
+	linger := func() { _ = u.body.ctl.SetReadDeadline(time.Now().Add(linger)) } // writers without deadlines read on
 	u.mu.Lock()
 	u.given = true
 	whole := u.whole
 	if !whole {
-		u.body.interrupt()
+		linger()
 	}
 	u.mu.Unlock()
-	if !whole {
-		u.reading.Lock()
-		defer u.reading.Unlock()
-		_ = u.body.ctl.SetReadDeadline(time.Now().Add(linger)) // writers without deadlines read on
+	if whole {
+		return
 	}
+	u.reading <- struct{}{}
+	linger()
+	<-u.reading
 }

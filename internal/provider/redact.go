@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -35,7 +36,8 @@ var framing = map[string]bool{
 // secrets are what an upstream may quote of the Spec.
 func (s Spec) secrets() (all []secret) {
 	add := func(value string) {
-		if value = strings.TrimPrefix(value, "Bearer "); len(value) >= leastSecret {
+		value = value[strings.LastIndexByte(value, ' ')+1:] // behind a scheme, as in "Basic x"
+		if len(value) >= leastSecret {
 			all = append(all, secret{value, spelling(value)})
 		}
 	}
@@ -51,7 +53,7 @@ func (s Spec) secrets() (all []secret) {
 func spelling(value string) *regexp.Regexp {
 	var b strings.Builder
 	for _, r := range value {
-		fmt.Fprintf(&b, `(?:\\?%s|\\u%04x|\\u%04X)`, regexp.QuoteMeta(string(r)), r, r)
+		fmt.Fprintf(&b, `(?:\\*%s|\\+u(?i:%04x))`, regexp.QuoteMeta(string(r)), r)
 	}
 	return regexp.MustCompile(b.String())
 }
@@ -65,7 +67,7 @@ func (p *Provider) Redact(text []byte, sent http.Header) []byte {
 		return text
 	}
 	for _, s := range p.secrets {
-		if s.spelled.Match(text) {
+		if bytes.Contains(text, []byte(s.plain)) || bytes.IndexByte(text, '\\') >= 0 {
 			text = s.spelled.ReplaceAllLiteral(text, []byte(redacted))
 		}
 	}

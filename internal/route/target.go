@@ -257,7 +257,7 @@ func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit
 	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, extra: q.Extra, patient: q.Patient, start: q.Now, cancel: q.Cancel, Last: last}
 	c.Timeouts = t.latency.Timeouts(q.Class, t.spec.Bounds)
 	if q.Patient {
-		c.Timeouts.Slow, c.Timeouts.Silence = 0, 0
+		c.Timeouts.Slow, c.Timeouts.Silence = max(c.Timeouts.Slow, q.Until.Sub(q.Now)), 0
 	}
 
 	// Gates that hand something out come last and are undone in reverse.
@@ -307,7 +307,7 @@ func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Per
 		return whyCooling(&t.cool, q.Now)
 	}
 	permit, ok := acquire(breaker.Call{
-		Class: uint8(q.Class), Slow: c.Timeouts.Slow, Silence: c.Timeouts.Silence, Lease: c.Timeouts.FirstContent, Rand: q.Rand,
+		Class: uint8(q.Class), Slow: c.Timeouts.Slow, Silence: c.Timeouts.Silence, Lease: c.lease(), Rand: q.Rand,
 	})
 	if !ok {
 		t.cool.Settle(q.Now, c.trial, limit.Other)
@@ -332,6 +332,14 @@ func whyCooling(c *limit.CoolDown, now time.Time) (Why, time.Time) {
 		why = WhyCredential
 	}
 	return why, c.Reopens(now)
+}
+
+// lease is how long a probe may stay without a word.
+func (c *Call) lease() time.Duration {
+	if c.patient {
+		return c.Timeouts.Slow
+	}
+	return c.Timeouts.FirstContent
 }
 
 // release undoes gates for a call that was not made after all.
