@@ -184,9 +184,11 @@ func (l *Latency) age(now time.Time) {
 	for range steps(&l.halved, now, halveEach) {
 		for i := range l.classes {
 			k := &l.classes[i]
-			k.hist.halve()
-			if k.cut && !k.heard { // nothing but time-outs: perhaps the timer is wrong, not the target
+			switch {
+			case k.cut && !k.heard: // nothing but time-outs: perhaps the timer is wrong, not the target
 				k.hist = histogram{}
+			case !k.frozen(): // what is frozen gets no new samples and would be forgotten
+				k.hist.halve()
 			}
 			k.cut, k.heard = false, false
 		}

@@ -310,3 +310,27 @@ func BenchmarkTimeouts(b *testing.B) {
 		l.Timeouts(4, Bounds{})
 	}
 }
+
+// TestWhatIsFrozenIsNotForgotten: hours of a few time-outs leave the timers as
+// they were. It fails when the past of a frozen class fades: without new
+// samples a call that does not stream got its unlearned two minutes again.
+func TestWhatIsFrozenIsNotForgotten(t *testing.T) {
+	l, now := NewLatency(), time.Date(2026, 9, 29, 10, 0, 0, 0, time.UTC)
+	class := ClassOf(Unary, 100)
+	for range 300 {
+		now = now.Add(200 * time.Millisecond)
+		l.Observe(now, class, time.Second)
+	}
+	before := l.Timeouts(class, Bounds{})
+	for i := range 5 * 3600 * 6 {
+		now = now.Add(200 * time.Millisecond)
+		if i%16 == 0 {
+			l.Censor(now, class, before.FirstContent)
+		} else {
+			l.Observe(now, class, time.Second)
+		}
+		if got := l.Timeouts(class, Bounds{}); !got.Learned || got.FirstContent > before.FirstContent*2 {
+			t.Fatalf("after %d min of time-outs: %+v, was %+v", i/300, got, before)
+		}
+	}
+}
