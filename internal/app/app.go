@@ -61,14 +61,19 @@ type Options struct {
 	// Drain bounds the end of running streams; 0 takes the configuration's.
 	Drain time.Duration
 
-	net network // the system's where empty
+	// Moved hears every change of a target's breaker; nil for nobody.
+	Moved func(event.Transition)
+	// Network is what the router listens and dials on; the system's where empty.
+	Network Network
+
+	trip http.RoundTripper // in place of connections to upstreams, for a benchmark
 }
 
-// network is what the router listens and dials on; tests bring their own.
-type network struct {
-	listen func(network, addr string) (net.Listener, error)
-	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
-	trip   http.RoundTripper // in place of connections to upstreams
+// Network stands in for the system's, for drills and tests. Dial also gets the
+// calls to upstreams.
+type Network struct {
+	Listen func(network, addr string) (net.Listener, error)
+	Dial   func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // App is a running router.
@@ -107,8 +112,8 @@ type loaded struct {
 func New(opt Options) (*App, error) {
 	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr)}
 	a.log = slog.New(slog.NewJSONHandler(a.lines, nil))
-	if a.opt.net.listen == nil {
-		a.opt.net.listen = net.Listen
+	if a.opt.Network.Listen == nil {
+		a.opt.Network.Listen = net.Listen
 	}
 	l, err := a.load()
 	if err != nil {
@@ -125,7 +130,7 @@ func New(opt Options) (*App, error) {
 		Runner: &attempt.Runner{Listener: listener, Random: rand.Float64},
 	}
 	a.builder = newBuilder(a.moved(listener), a.gateway.Gate.Notify)
-	a.builder.dial, a.builder.trip, a.builder.agent = opt.net.dial, opt.net.trip, "hourthree/"+opt.Version
+	a.builder.dial, a.builder.trip, a.builder.agent = opt.Network.Dial, opt.trip, "hourthree/"+opt.Version
 	telemetry.Gauges(reg, a.reading)
 	if err := a.take(l); err != nil {
 		return nil, err
@@ -137,7 +142,11 @@ func New(opt Options) (*App, error) {
 func (a *App) moved(l *event.Listener) func(string, []breaker.Transition) {
 	return func(name string, ts []breaker.Transition) {
 		for _, t := range ts {
-			l.Moved(event.Transition{Target: name, From: t.From.String(), To: t.To.String(), Reason: t.Reason, At: t.At})
+			fact := event.Transition{Target: name, From: t.From.String(), To: t.To.String(), Reason: t.Reason, At: t.At}
+			l.Moved(fact)
+			if a.opt.Moved != nil {
+				a.opt.Moved(fact)
+			}
 		}
 	}
 }
@@ -213,11 +222,11 @@ func (a *App) Reload() error {
 }
 
 func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
-	client, err := a.opt.net.listen("tcp", c.Listen)
+	client, err := a.opt.Network.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for clients on %s: %w; choose another address with --listen", c.Listen, err)
 	}
-	adm, err := a.opt.net.listen("tcp", c.Admin.Listen)
+	adm, err := a.opt.Network.Listen("tcp", c.Admin.Listen)
 	if err != nil {
 		client.Close()
 		return fmt.Errorf("listen for the operator on %s: %w; choose another address with --admin-listen", c.Admin.Listen, err)

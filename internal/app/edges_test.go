@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hourthree/hourthree/internal/testnet"
+	"github.com/hourthree/hourthree/internal/memnet"
 )
 
 // TestReloadKeepsItsListenersSafe: a router that listens for everybody with
@@ -555,7 +555,7 @@ func TestACallerThatHasLeftGetsNothing(t *testing.T) {
 			body := chatAsk(false)
 			fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", callerKey, len(body), body[:len(body)-cut])
 			time.Sleep(time.Second)
-			c.(*testnet.Conn).EndWrite()
+			c.(*memnet.Conn).EndWrite()
 			if text, _ := io.ReadAll(c); len(text) > 0 {
 				t.Errorf("cut %d: read %q", cut, text)
 			}

@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hourthree/hourthree/internal/testnet"
+	"github.com/hourthree/hourthree/internal/memnet"
 )
 
 // Breaks when anything but a client's request makes an upstream call: a
@@ -260,7 +260,7 @@ func TestNoStartWithoutASecretOrWithAnUnreadLimit(t *testing.T) {
 			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			a, err := New(Options{ConfigPath: file, Env: os.LookupEnv, Stderr: new(lockedBuffer), net: over(testnet.NewNet())})
+			a, err := New(Options{ConfigPath: file, Env: os.LookupEnv, Stderr: new(lockedBuffer), Network: over(memnet.New())})
 			if err == nil {
 				_ = a.Stop()
 				t.Error("started")

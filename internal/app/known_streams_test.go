@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hourthree/hourthree/internal/testnet"
+	"github.com/hourthree/hourthree/internal/memnet"
 )
 
 // digest reads an answer without keeping it: its hash, length, and last bytes.
@@ -207,7 +207,7 @@ func TestF04AResetOfTheClientEndsItsCall(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		c.(*testnet.Conn).Reset()
+		c.(*memnet.Conn).Reset()
 		_ = c.Close()
 		start := time.Now()
 		time.Sleep(time.Second)

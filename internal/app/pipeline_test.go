@@ -57,7 +57,7 @@ func BenchmarkPipeline(b *testing.B) {
 	}
 	defer log.Close()
 	upstream := instant{chatBody(strings.Repeat("word ", 180)), strings.Repeat("data: "+chunk(strings.Repeat("x", 100))+"\n\n", 50) + "data: " + finishChunk + "\n\ndata: [DONE]\n\n"}
-	a, err := New(Options{ConfigPath: file, Env: os.LookupEnv, Stdout: io.Discard, Stderr: log, Version: "test", net: network{trip: upstream}})
+	a, err := New(Options{ConfigPath: file, Env: os.LookupEnv, Stdout: io.Discard, Stderr: log, Version: "test", trip: upstream})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,8 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/memnet"
+
 	"github.com/hourthree/hourthree/internal/route"
-	"github.com/hourthree/hourthree/internal/testnet"
 )
 
 const callerKey = "key-of-the-caller"
@@ -84,7 +85,7 @@ func (s setup) yaml() string {
 // rig is the router as it is shipped, in front of fakes, in virtual time.
 type rig struct {
 	t      *testing.T
-	net    *testnet.Net
+	net    *memnet.Net
 	app    *App
 	client *http.Client
 	logs   *lockedBuffer
@@ -118,7 +119,7 @@ func run(t *testing.T, s setup, test func(*rig)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t, net: testnet.NewNet(), logs: new(lockedBuffer), file: filepath.Join(dir, "hourthree.yaml")}
+		r := &rig{t: t, net: memnet.New(), logs: new(lockedBuffer), file: filepath.Join(dir, "hourthree.yaml")}
 		var servers []*http.Server
 		var wg sync.WaitGroup
 		for _, u := range s.upstreams {
@@ -128,7 +129,7 @@ func run(t *testing.T, s setup, test func(*rig)) {
 			wg.Go(func() { _ = srv.Serve(l) }) // ends with Close
 		}
 		r.configure(s)
-		a, err := New(Options{ConfigPath: r.file, Env: os.LookupEnv, Stdout: io.Discard, Stderr: r.logs, Version: "test", net: over(r.net)})
+		a, err := New(Options{ConfigPath: r.file, Env: os.LookupEnv, Stdout: io.Discard, Stderr: r.logs, Version: "test", Network: over(r.net)})
 		if err != nil {
 			t.Fatalf("start: %v", err)
 		}
@@ -159,8 +160,8 @@ func run(t *testing.T, s setup, test func(*rig)) {
 }
 
 // over is the router's network in a test.
-func over(n *testnet.Net) network {
-	return network{listen: func(_, addr string) (net.Listener, error) { return n.Listen(addr), nil }, dial: n.Dial}
+func over(n *memnet.Net) Network {
+	return Network{Listen: func(_, addr string) (net.Listener, error) { return n.Listen(addr), nil }, Dial: n.Dial}
 }
 
 func (r *rig) configure(s setup) {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hourthree/hourthree/internal/testnet"
+	"github.com/hourthree/hourthree/internal/memnet"
 )
 
 // fake is a scripted upstream. Each request is logged and answered by the
@@ -218,7 +218,7 @@ func cut() step { return hijacked(func(c net.Conn) { _ = c.Close() }) }
 // rst resets the connection.
 func rst() step {
 	return hijacked(func(c net.Conn) {
-		c.(*testnet.Conn).Reset()
+		c.(*memnet.Conn).Reset()
 	})
 }
 

@@ -12,18 +12,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/memnet"
+
 	"github.com/hourthree/hourthree/internal/testnet"
 )
 
 // bench is one provider and its scripted upstream.
 type bench struct {
 	*Provider
-	net *testnet.Net
+	net *memnet.Net
 	up  *testnet.Upstream
 }
 
 func newBench(t *testing.T, rules ...testnet.Rule) *bench {
-	n := testnet.NewNet()
+	n := memnet.New()
 	b := &bench{net: n, up: testnet.NewUpstream(t, n, "u1")}
 	b.up.Script(rules...)
 	b.Provider = mustNew(t, Spec{Type: OpenAI, BaseURL: "http://u1", APIKey: "k"}, Deps{Dial: n.Dial})
@@ -137,7 +139,7 @@ func TestEmptyBodies(t *testing.T) {
 // TestOneWrite: head and body of a small request leave in one write.
 func TestOneWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnet.NewNet()
+		n := memnet.New()
 		up := testnet.NewUpstream(t, n, "u1")
 		up.Script(testnet.Always(testnet.JSON("{}")))
 		var writes atomic.Int64
@@ -203,7 +205,7 @@ func TestUnconnected(t *testing.T) {
 // within the connect limit too.
 func TestHandshakeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnet.NewNet()
+		n := memnet.New()
 		l := n.Listen("u1")
 		defer l.Close()
 		b := &bench{Provider: mustNew(t, Spec{Type: OpenAI, BaseURL: "https://u1", APIKey: "k", ConnectTimeout: 2 * time.Second}, Deps{Dial: n.Dial})}
@@ -263,7 +265,7 @@ func TestAsItCame(t *testing.T) {
 // them; no call notices, and a closed provider's late call still works.
 func TestCloseInTraffic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnet.NewNet()
+		n := memnet.New()
 		up := testnet.NewUpstream(t, n, "u1")
 		up.Script(testnet.Always(testnet.SSE("1"), testnet.Wait(3*time.Millisecond), testnet.SSE("2")))
 		var current atomic.Pointer[Provider]
@@ -311,7 +313,7 @@ func TestCloseInTraffic(t *testing.T) {
 // has the old one.
 func TestRotatedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnet.NewNet()
+		n := memnet.New()
 		up := testnet.NewUpstream(t, n, "u1")
 		up.Script(testnet.Always(testnet.JSON("{}")))
 		for _, key := range []string{"old", "new", "newer"} {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+
+	"github.com/hourthree/hourthree/internal/memnet"
 )
 
 // Payloads of a chat stream, for SSE.
@@ -35,15 +37,15 @@ func ChatStream(texts ...string) Step {
 
 // Client returns a client whose connections run over the network, for a
 // server that a test has put there with Serve or otherwise.
-func Client(t testing.TB, n *Net) *http.Client {
-	transport := &http.Transport{DialContext: n.Dial, MaxIdleConnsPerHost: backlog}
+func Client(t testing.TB, n *memnet.Net) *http.Client {
+	transport := &http.Transport{DialContext: n.Dial, MaxIdleConnsPerHost: 1024}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }
 
 // Serve puts a handler on the network through a real http.Server and returns
 // its base URL.
-func Serve(t testing.TB, n *Net, host string, h http.Handler) string {
+func Serve(t testing.TB, n *memnet.Net, host string, h http.Handler) string {
 	l := n.Listen(host)
 	s := &http.Server{Handler: h}
 	ended := make(chan struct{})

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/memnet"
 )
 
 // Rule says which requests get which steps.
@@ -53,7 +55,7 @@ type Step func(*Exchange) bool
 type Exchange struct {
 	Request *http.Request // its body has been read, see Seen.Body
 	Seen    *Request
-	conn    *Conn
+	conn    *memnet.Conn
 	begun   bool // head of a chunked answer sent
 	done    bool // answer complete
 }
@@ -175,7 +177,7 @@ func Wait(d time.Duration) Step {
 			return true
 		case <-x.conn.Gone():
 			return false
-		case <-x.conn.in.left:
+		case <-x.conn.Closed():
 			return false // stopped
 		}
 	}
@@ -207,7 +209,7 @@ func Hold() Step {
 	return func(x *Exchange) bool {
 		select {
 		case <-x.conn.Gone():
-		case <-x.conn.in.left: // stopped
+		case <-x.conn.Closed(): // stopped
 		}
 		return false
 	}

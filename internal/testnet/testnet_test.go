@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/memnet"
 	"github.com/hourthree/hourthree/internal/testnet"
 )
 
@@ -51,7 +52,7 @@ func TestVerbs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := testnet.NewNet()
+				n := memnet.New()
 				u := testnet.NewUpstream(t, n, "u1")
 				u.Script(testnet.Always(c.steps...))
 				resp, body, err := get(t, testnet.Client(t, n), "http://u1/v1/x")
@@ -72,7 +73,7 @@ func TestVerbs(t *testing.T) {
 // TestHold: a silent upstream notes when the client left.
 func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnet.NewNet()
+		n := memnet.New()
 		u := testnet.NewUpstream(t, n, "u1")
 		u.Script(testnet.Always(testnet.Mute()))
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
@@ -93,7 +94,7 @@ func TestHold(t *testing.T) {
 // TestRules: tries, connections and times each get their script.
 func TestRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnet.NewNet()
+		n := memnet.New()
 		u := testnet.NewUpstream(t, n, "u1")
 		u.Script(
 			testnet.Try(2, testnet.Status(502)),
@@ -130,7 +131,7 @@ func TestRules(t *testing.T) {
 // TestDoors: a name that is not there, a refusing host, a silent one.
 func TestDoors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnet.NewNet()
+		n := memnet.New()
 		u := testnet.NewUpstream(t, n, "u1")
 		u.Script(testnet.Always(testnet.Status(200)))
 		c := testnet.Client(t, n)
@@ -166,9 +167,9 @@ func TestDoors(t *testing.T) {
 // opened again.
 func TestPorts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnet.NewNet()
+		n := memnet.New()
 		one, two := n.Listen("h:1"), n.Listen("h:2")
-		for _, l := range []*testnet.Listener{one, two} {
+		for _, l := range []*memnet.Listener{one, two} {
 			if _, err := n.Dial(t.Context(), "tcp", l.Addr().String()); err != nil {
 				t.Fatal(err)
 			}
@@ -196,7 +197,7 @@ func TestPorts(t *testing.T) {
 // TestConn: windows, deadlines and ends are those of a TCP connection.
 func TestConn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnet.NewNet()
+		n := memnet.New()
 		l := n.Listen("h")
 		defer l.Close()
 		dial := func() (client, server net.Conn) {
@@ -230,7 +231,7 @@ func TestConn(t *testing.T) {
 		}
 		client, server = dial()
 		_, _ = client.Write([]byte("lost"))
-		client.(*testnet.Conn).Reset()
+		client.(*memnet.Conn).Reset()
 		if got, err := io.ReadAll(server); len(got) != 0 || !errors.Is(err, syscall.ECONNRESET) {
 			t.Fatal(got, err)
 		}
@@ -241,7 +242,7 @@ func TestConn(t *testing.T) {
 // TestServe: a handler behind a real server, streaming in virtual time.
 func TestServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := testnet.NewNet()
+		n := memnet.New()
 		base := testnet.Serve(t, n, "router", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			for _, s := range []string{"one\n", "two\n"} {
 				_, _ = io.WriteString(w, s)

@@ -9,12 +9,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/memnet"
 )
 
 // Upstream is a scripted server. It speaks just enough HTTP/1.1 to read
 // requests; what it answers, and how it breaks off, is the script's.
 type Upstream struct {
-	*Listener
+	*memnet.Listener
 	name  string
 	start time.Time
 	wg    sync.WaitGroup
@@ -22,7 +24,7 @@ type Upstream struct {
 	mu    sync.Mutex
 	rules []Rule
 	log   []*Request
-	conns map[*Conn]bool
+	conns map[*memnet.Conn]bool
 	ended bool
 }
 
@@ -43,8 +45,8 @@ type Request struct {
 
 // NewUpstream opens a host. It answers 500 until it has a Script, and is
 // closed with the test.
-func NewUpstream(t testing.TB, n *Net, host string) *Upstream {
-	u := &Upstream{Listener: n.Listen(host), name: host, start: time.Now(), conns: map[*Conn]bool{}}
+func NewUpstream(t testing.TB, n *memnet.Net, host string) *Upstream {
+	u := &Upstream{Listener: n.Listen(host), name: host, start: time.Now(), conns: map[*memnet.Conn]bool{}}
 	u.wg.Go(u.serve)
 	t.Cleanup(u.Stop)
 	return u
@@ -94,7 +96,7 @@ func (u *Upstream) serve() {
 		if err != nil {
 			return
 		}
-		conn := c.(*Conn)
+		conn := c.(*memnet.Conn)
 		if !u.adopt(conn) {
 			conn.Reset()
 			return
@@ -103,7 +105,7 @@ func (u *Upstream) serve() {
 	}
 }
 
-func (u *Upstream) adopt(c *Conn) bool {
+func (u *Upstream) adopt(c *memnet.Conn) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.ended {
@@ -113,7 +115,7 @@ func (u *Upstream) adopt(c *Conn) bool {
 }
 
 // talk serves one connection until a script ends it or the peer does.
-func (u *Upstream) talk(c *Conn, id int) {
+func (u *Upstream) talk(c *memnet.Conn, id int) {
 	defer func() {
 		_ = c.Close() // a reset before it wins
 		u.mu.Lock()

@@ -1,4 +1,4 @@
-package testnet
+package memnet
 
 import (
 	"context"
@@ -20,19 +20,19 @@ type Net struct {
 	next      int                  // number of the next connection
 }
 
-// NewNet returns a network without hosts.
-func NewNet() *Net {
+// New returns a network without hosts.
+func New() *Net {
 	return &Net{listeners: map[string]*Listener{}, names: map[string]bool{}, dials: map[string]int{}}
 }
 
 // Listen opens a host, at one port ("h:80") or at all that are not opened by
-// themselves ("h"). Opening what is open is a mistake of the test; what was
+// themselves ("h"). Opening what is open is a mistake; what was
 // closed may be opened again.
 func (n *Net) Listen(addr string) *Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if l := n.listeners[addr]; l != nil && !l.over() {
-		panic("testnet: " + addr + " is open")
+		panic("memnet: " + addr + " is open")
 	}
 	l := &Listener{addr: addr, queue: make(chan *Conn, backlog), closed: make(chan struct{})}
 	n.listeners[addr], n.names[hostOf(addr)] = l, true

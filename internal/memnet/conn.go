@@ -1,4 +1,4 @@
-package testnet
+package memnet
 
 import (
 	"errors"
@@ -67,6 +67,9 @@ func (c *Conn) Reset() {
 
 // Gone is closed when the peer has ended the connection, in either way.
 func (c *Conn) Gone() <-chan struct{} { return c.in.over }
+
+// Closed is closed when this side has ended it.
+func (c *Conn) Closed() <-chan struct{} { return c.in.left }
 
 // LocalAddr implements net.Conn.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
