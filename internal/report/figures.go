@@ -1,0 +1,225 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/drill"
+)
+
+// none stands where there is nothing to show.
+const none = "-"
+
+// figures are the numbers of one line of a table.
+type figures struct {
+	Name, Fresh, Good, Up, In, P99, Peak, Crashes, Met, Verdict string
+}
+
+func figuresOf(r *drill.Run) figures {
+	t := r.Totals
+	met := 0
+	for _, j := range r.Criteria {
+		if j.Met {
+			met++
+		}
+	}
+	return figures{
+		Name:    nameOf(r),
+		Fresh:   count(t.Fresh),
+		Good:    percent(t.Good, t.Fresh),
+		Up:      ratio(t.Upstream, t.Fresh),
+		In:      ratio(t.Inbound, t.Fresh),
+		P99:     millis(worstP99(r)),
+		Peak:    count(peakCalls(r)),
+		Crashes: count(crashes(r)),
+		Met:     fmt.Sprintf("%d/%d", met, len(r.Criteria)),
+		Verdict: verdict(r),
+	}
+}
+
+func nameOf(r *drill.Run) string {
+	if s := clean(r.Contender); s != "" {
+		return s
+	}
+	return "unnamed"
+}
+
+// verdict is FAIL for a missed criterion, lacks when nothing was missed but a
+// criterion needs what the version has not, and otherwise pass.
+func verdict(r *drill.Run) string {
+	if len(r.Criteria) == 0 {
+		return none
+	}
+	if !r.Passed() {
+		return "FAIL"
+	}
+	for _, j := range r.Criteria {
+		if !j.Met {
+			return "lacks"
+		}
+	}
+	return "pass"
+}
+
+// worstP99 is the highest p99 of any step of any workload, in ms, or 0.
+func worstP99(r *drill.Run) float64 {
+	worst := 0.0
+	for _, s := range r.Workloads {
+		for _, v := range s.P99 {
+			if finite(v) {
+				worst = max(worst, v)
+			}
+		}
+	}
+	return worst
+}
+
+// peakCalls is the most calls in one step at one target.
+func peakCalls(r *drill.Run) int {
+	peak := 0
+	for _, t := range r.Targets {
+		for _, s := range t.Steps {
+			peak = max(peak, s.Calls)
+		}
+	}
+	return peak
+}
+
+func crashes(r *drill.Run) int {
+	n := 0
+	for _, t := range r.Targets {
+		n += t.Crashes
+	}
+	return n
+}
+
+// mark says how a criterion ended, and what there is to say of it.
+func mark(j drill.Judgement) (word, said string) {
+	switch {
+	case j.Err != "":
+		return "ERROR", clean(j.Err)
+	case j.Met:
+		return "met", clean(j.Value)
+	case j.Needs != "":
+		return "not yet", "needs " + clean(j.Needs)
+	}
+	return "MISSED", clean(j.Value)
+}
+
+// contenders are the names in the results, each once, in order.
+func contenders(results []*drill.Result) []string {
+	var names []string
+	seen := map[string]bool{}
+	for _, r := range results {
+		for i := range r.Runs {
+			if name := nameOf(&r.Runs[i]); !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// verdictOf is the verdict of the contender with that name.
+func verdictOf(r *drill.Result, name string) string {
+	for i := range r.Runs {
+		if nameOf(&r.Runs[i]) == name {
+			return verdict(&r.Runs[i])
+		}
+	}
+	return none
+}
+
+// present drops results that are nil.
+func present(results []*drill.Result) []*drill.Result {
+	var out []*drill.Result
+	for _, r := range results {
+		if r != nil {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// clean makes a string fit for one line: control characters, which a terminal
+// would obey, become spaces.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	return strings.Join(strings.Fields(s), " ")
+}
+
+// count writes 12,345 up to six digits, and then 1.23M.
+func count(n int) string {
+	f := math.Abs(float64(n))
+	switch {
+	case f >= 1e9:
+		return trim3(float64(n)/1e9) + "G"
+	case f >= 1e6:
+		return trim3(float64(n)/1e6) + "M"
+	case f >= 1e3:
+		return fmt.Sprintf("%d,%03d", n/1000, int(f)%1000)
+	}
+	return strconv.Itoa(n)
+}
+
+// trim3 writes three digits that count.
+func trim3(v float64) string {
+	switch f := math.Abs(v); {
+	case !finite(v):
+		return none
+	case f >= 99.95:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case f >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+func ratio(a, b int) string {
+	if b <= 0 {
+		return none
+	}
+	return trim3(float64(a) / float64(b))
+}
+
+// percent rounds down: 100.0% is said of all and of nothing less.
+func percent(a, b int) string {
+	if b <= 0 {
+		return none
+	}
+	return strconv.FormatFloat(math.Floor(1000*float64(a)/float64(b))/10, 'f', 1, 64) + "%"
+}
+
+// millis writes a time given in ms; none for 0.
+func millis(ms float64) string {
+	switch {
+	case !finite(ms) || ms <= 0:
+		return none
+	case ms < 999.5:
+		return strconv.FormatFloat(ms, 'f', 0, 64) + "ms"
+	}
+	return trim3(ms/1000) + "s"
+}
+
+// short is a duration without its empty parts.
+func short(d time.Duration) string {
+	s := d.Round(time.Millisecond).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
