@@ -1,0 +1,197 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hourthree/hourthree/internal/drill"
+	"github.com/hourthree/hourthree/internal/report"
+)
+
+func drillCommand() *cobra.Command {
+	c := &cobra.Command{Use: "drill", Short: "Replay an outage in virtual time, against this router and what people use in its place"}
+	c.AddCommand(drillList(), drillRun(), drillValidate())
+	return c
+}
+
+func drillList() *cobra.Command {
+	return &cobra.Command{
+		Use: "list", Short: "List the scenarios and contenders", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			all, err := drill.List()
+			if err != nil {
+				return exit{exitRun, err}
+			}
+			out := c.OutOrStdout()
+			for _, s := range all {
+				fmt.Fprintf(out, "%-26s %-8s %s\n", s.Name, s.Incident, s.Title)
+			}
+			fmt.Fprintln(out, "\ncontenders: "+strings.Join(drill.Names(), ", "))
+			return nil
+		},
+	}
+}
+
+func drillValidate() *cobra.Command {
+	return &cobra.Command{
+		Use: "validate FILE...", Short: "Check scenario files", Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, files []string) error {
+			bad := false
+			for _, f := range files {
+				if _, err := load(f); err != nil {
+					fmt.Fprintf(c.ErrOrStderr(), "%s: %v\n", f, err)
+					bad = true
+				}
+			}
+			if bad {
+				return silent(exitUsage)
+			}
+			fmt.Fprintln(c.OutOrStdout(), "good")
+			return nil
+		},
+	}
+}
+
+// load finds a scenario by its name or reads it from a file.
+func load(name string) (*drill.Scenario, error) {
+	all, err := drill.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		if s.Name == name {
+			return s, nil
+		}
+	}
+	data, err := os.ReadFile(name)
+	if errors.Is(err, os.ErrNotExist) && !strings.ContainsAny(name, "./") {
+		return nil, fmt.Errorf("there is no scenario %q; hourthree drill list shows them", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return drill.Parse(data)
+}
+
+type drillFlags struct {
+	against    []string
+	seed       uint64
+	all        bool
+	json, html string
+}
+
+func drillRun() *cobra.Command {
+	var f drillFlags
+	c := &cobra.Command{
+		Use: "run [NAME|FILE]...", Short: "Run scenarios; exit 1 when the router misses a criterion",
+		RunE: func(c *cobra.Command, names []string) error {
+			scenarios, err := f.pick(names)
+			if err != nil {
+				return exit{exitUsage, err}
+			}
+			return f.run(c, scenarios)
+		},
+	}
+	c.Flags().StringSliceVar(&f.against, "against", drill.Names(), "contenders, by comma")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of everything that is drawn")
+	c.Flags().BoolVar(&f.all, "all", false, "every scenario that comes with the router")
+	c.Flags().StringVar(&f.json, "json", "", "write the results to this `file`")
+	c.Flags().StringVar(&f.html, "html", "", "write a page with plots to this `file`")
+	return c
+}
+
+func (f *drillFlags) pick(names []string) ([]*drill.Scenario, error) {
+	if f.all {
+		return drill.List()
+	}
+	if len(names) == 0 {
+		return nil, errors.New("name a scenario, or --all; hourthree drill list shows them")
+	}
+	var out []*drill.Scenario
+	for _, n := range names {
+		s, err := load(n)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
+	var results []*drill.Result
+	good := true
+	for _, s := range scenarios {
+		r, err := drill.Play(s, drill.Options{Contenders: f.against, Seed: f.seed, Progress: progress(c.ErrOrStderr(), s.Name)})
+		if err != nil {
+			return exit{exitUsage, err}
+		}
+		results = append(results, r)
+		for i := range r.Runs {
+			run := &r.Runs[i]
+			if names := run.Toothless(); len(names) > 0 {
+				fmt.Fprintf(c.ErrOrStderr(), "%s: %s was to miss, and met: %s\n", s.Name, run.Contender, strings.Join(names, "; "))
+				good = false
+			}
+			good = good && (run.Contender != "router" || run.Passed())
+		}
+	}
+	if err := f.write(c.OutOrStdout(), results); err != nil {
+		return exit{exitRun, err}
+	}
+	if !good {
+		return silent(exitFindings)
+	}
+	return nil
+}
+
+// progress shows the virtual clock on a terminal's line.
+func progress(out io.Writer, scenario string) func(string, time.Duration, time.Duration) {
+	if file, ok := out.(*os.File); !ok || !terminal(file) {
+		return nil
+	}
+	return func(contender string, at, of time.Duration) {
+		fmt.Fprintf(out, "\r\033[K%s  %s  %s of %s", scenario, contender, at.Round(time.Second), of)
+		if at+time.Second >= of {
+			fmt.Fprint(out, "\r\033[K")
+		}
+	}
+}
+
+func terminal(f *os.File) bool {
+	i, err := f.Stat()
+	return err == nil && i.Mode()&os.ModeCharDevice != 0
+}
+
+func (f *drillFlags) write(out io.Writer, results []*drill.Result) error {
+	if err := report.Text(out, results); err != nil {
+		return err
+	}
+	if f.json != "" {
+		data, err := json.MarshalIndent(results, "", " ")
+		if err == nil {
+			err = os.WriteFile(f.json, data, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if f.html == "" {
+		return nil
+	}
+	page, err := os.Create(f.html)
+	if err != nil {
+		return err
+	}
+	if err := report.HTML(page, results); err != nil {
+		return errors.Join(err, page.Close())
+	}
+	return page.Close()
+}

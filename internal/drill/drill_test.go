@@ -1,0 +1,162 @@
+package drill
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTheScenariosAreGood: every file that comes with the router can be played.
+func TestTheScenariosAreGood(t *testing.T) {
+	all, err := List()
+	if err != nil || len(all) < 4 {
+		t.Fatal(len(all), err)
+	}
+	for _, s := range all {
+		if len(s.Facts) == 0 || len(s.Assumptions) == 0 || s.Incident == "" {
+			t.Errorf("%s: facts and assumptions are to be kept apart, and the incident named", s.Name)
+		}
+	}
+}
+
+// TestParseRefuses: what cannot be played is refused with its place.
+func TestParseRefuses(t *testing.T) {
+	good := "name: x\ntitle: X\nlength: 1m\nworkloads: [{name: w, rate: [{at: 0s, rps: 1}]}]\ntargets: [{name: t, capacity: 1}]\ncriteria: [{name: c, expr: 'success(\"\", 0, 60) > 0.5'}]\n"
+	if _, err := Parse([]byte(good)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ from, to, want string }{
+		{"title: X", "titel: X", "titel"},
+		{"length: 1m", "length: 0s", "length"},
+		{"length: 1m", "length: soon", "line 3"},
+		{"rps: 1", "rps: -1", "rps"},
+		{"capacity: 1", "capacity: 0", "targets[0] t"},
+		{"success(", "sucess(", "sucess"},
+		{"success(\"\", 0, 60) > 0.5", "success(\"\", 0, 60)", "bool"},
+		{"criteria:", "faults: [{target: u, at: 1s, until: 2s, mode: hang}]\ncriteria:", "does not exist"},
+		{"criteria:", "faults: [{target: t, at: 2s, until: 1s, mode: hang}]\ncriteria:", "until"},
+		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: 999}]\ncriteria:", "999"},
+		{"> 0.5'", "> 0.5', fails: [router]", "fails"},
+	} {
+		if _, err := Parse([]byte(strings.Replace(good, c.from, c.to, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s -> %s: %v", c.from, c.to, err)
+		}
+	}
+	if _, err := Parse(nil); err == nil || !strings.Contains(err.Error(), "empty") {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// TestRefusalsCost: a target that is overrun spends what it has on refusing.
+// It fails when refusals are free.
+func TestRefusalsCost(t *testing.T) {
+	served := func(refusal float64) (n int) {
+		s := &Scenario{Length: time.Minute, Targets: []Target{{Name: "t", Capacity: 10, Refusal: refusal, Queue: time.Second}}}
+		v := newServer(s, s.Targets[0], 1, newBooks(s).targets["t"])
+		for i := range 60 * 100 {
+			at := time.Duration(i) * 10 * time.Millisecond
+			if v.take(time.Unix(0, 0).Add(at), at, uint64(i)).status == 200 {
+				n++
+			}
+			v.leave()
+		}
+		return n
+	}
+	if free, dear := served(0), served(0.2); math.Abs(float64(free)-610) > 10 || dear > 20 {
+		t.Errorf("served %d with free refusals and %d where five cost a call, of 6,000 at 10 a second", free, dear)
+	}
+}
+
+// TestSharesAddUp: faults of one moment take their shares of the calls, and a
+// rising share rises.
+func TestSharesAddUp(t *testing.T) {
+	s := &Scenario{Length: time.Hour, Targets: []Target{{Name: "t", Capacity: 1e6, Queue: time.Second}}, Faults: []Fault{
+		{Target: "t", Until: time.Hour, Mode: "503", Share: 0.2, Factor: 1},
+		{Target: "t", Until: time.Hour, Mode: ModeHang, Share: 0.1, Factor: 1},
+		{Target: "t", At: 30 * time.Minute, Until: time.Hour, Mode: ModeReset, Share: 0.001, To: 0.4, Factor: 1},
+	}}
+	v := newServer(s, s.Targets[0], 7, newBooks(s).targets["t"])
+	seen := map[string]int{}
+	for i := range 20000 {
+		at := 45 * time.Minute
+		if i < 10000 {
+			at = time.Minute
+		}
+		a := v.take(time.Unix(0, 0).Add(at), at, uint64(i))
+		if i >= 10000 {
+			a.mode += " later"
+		}
+		seen[a.mode]++
+		v.leave()
+	}
+	for mode, want := range map[string]float64{"503": 0.2, "hang": 0.1, "": 0.7, "503 later": 0.2, "hang later": 0.1, "reset later": 0.2} {
+		if got := float64(seen[mode]) / 10000; math.Abs(got-want) > 0.02 {
+			t.Errorf("%q: %.3f of the calls, want %.3f", mode, got, want)
+		}
+	}
+}
+
+// TestSameSeedSameVerdict: what is drawn is the same each time. The runtime
+// orders what happens in the same instant, so counts may differ by a few; the
+// client alone has nothing to order.
+func TestSameSeedSameVerdict(t *testing.T) {
+	s, err := Parse([]byte(`
+name: short
+title: A minute and a half
+length: 3m
+workloads: [{name: w, rate: [{at: 0s, rps: 20}], stream: true, retries: [{attempts: 2, backoff: 200ms, jitter: true, on: [5xx, reset, timeout]}]}]
+targets: [{name: a, capacity: 50, refusal: 0.1, queue: 1s, latency: 200ms, stream: 200ms}, {name: b, capacity: 50, refusal: 0.1, queue: 1s, latency: 300ms, stream: 200ms}]
+faults: [{target: a, at: 1m, until: 2m, mode: "500", share: 0.9, after: 50ms}]
+criteria:
+  - {name: answered, expr: 'success("w", 0, 180) >= 0.995', fails: [naive]}
+  - {name: left, expr: 'left_after("a", 60) <= 10', fails: [naive]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first *Result
+	for range 3 {
+		r, err := Play(s, Options{Contenders: Names(), Seed: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, run := range r.Runs {
+			if run.Contender == "router" && (!run.Passed() || len(run.Targets[0].Moves) == 0) {
+				t.Errorf("the router: %+v, moves %v", run.Criteria, run.Targets[0].Moves)
+			}
+			if len(run.Toothless()) > 0 {
+				t.Errorf("%s met what it was to miss", run.Contender)
+			}
+			if first == nil {
+				continue
+			}
+			before := first.Runs[i]
+			if run.Passed() != before.Passed() || run.Contender == "naive" && run.Totals != before.Totals {
+				t.Errorf("%s: %+v, then %+v", run.Contender, before.Totals, run.Totals)
+			}
+		}
+		first = r
+	}
+}
+
+// TestTheRouterPasses: the scenario that every contender but the router fails.
+func TestTheRouterPasses(t *testing.T) {
+	data, err := files.ReadFile("drills/flapping-2026-08-01.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Play(s, Options{Contenders: Names(), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Runs {
+		if run := &r.Runs[i]; run.Passed() != (run.Contender == "router") || len(run.Toothless()) > 0 {
+			t.Errorf("%s: %+v", run.Contender, run.Criteria)
+		}
+	}
+}

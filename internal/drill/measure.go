@@ -1,0 +1,168 @@
+package drill
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/expr-lang/expr"
+)
+
+// words are what a criterion may ask of a run. Workloads and targets go by
+// name, "" is all of them; times are seconds of virtual time, from is included
+// and to is not.
+type words struct {
+	run *Run
+
+	Success  func(workload string, from, to float64) float64  `expr:"success"`    // good answers a logical request
+	Whole    func(workload string, from, to float64) float64  `expr:"whole"`      // good and not degraded
+	Inbound  func(workload string, from, to float64) float64  `expr:"inbound"`    // calls by clients a logical request
+	Amp      func(workload string, from, to float64) float64  `expr:"amp"`        // calls at targets a logical request
+	Calls    func(target string, from, to float64) float64    `expr:"calls"`      // at a target
+	Peak     func(target string, from, to float64) float64    `expr:"peak_rate"`  // most calls a second in one step
+	InFlight func(target string, from, to float64) float64    `expr:"in_flight"`  // most at once
+	Refused  func(target string, from, to float64) float64    `expr:"refused"`    // calls the target refused for lack of capacity
+	P99      func(workload string, from, to float64) float64  `expr:"p99"`        // ms, the worst step
+	Left     func(target string, from float64) float64        `expr:"left_after"` // s from from until a step with at most two calls a second; inf when never
+	Back     func(target string, from, share float64) float64 `expr:"back_after"` // s from from until a step with that share of the calls of the first minute; inf when never
+}
+
+func compile(text string) error {
+	_, err := expr.Compile(text, expr.Env(words{}), expr.AsBool())
+	return err
+}
+
+// judge evaluates one criterion.
+func judge(c Criterion, r *Run) Judgement {
+	j := Judgement{Name: c.Name, Expr: c.Expr, Needs: c.Needs, Fails: c.Fails}
+	env := wordsOf(r)
+	program, err := expr.Compile(c.Expr, expr.Env(words{}), expr.AsBool())
+	if err == nil {
+		var met any
+		if met, err = expr.Run(program, env); err == nil {
+			j.Met = met.(bool) // AsBool
+			j.Value = value(c.Expr, env)
+			return j
+		}
+	}
+	j.Err = err.Error()
+	return j
+}
+
+// value is what stands left of the comparison, where that is a number by
+// itself.
+func value(text string, env words) string {
+	for _, sign := range []string{"<=", ">=", "==", "<", ">"} {
+		left, _, ok := strings.Cut(text, sign)
+		if !ok {
+			continue
+		}
+		program, err := expr.Compile(left, expr.Env(words{}))
+		if err != nil {
+			return ""
+		}
+		out, err := expr.Run(program, env)
+		if f, number := out.(float64); err == nil && number {
+			return fmt.Sprintf("%.4g", f)
+		}
+		return ""
+	}
+	return ""
+}
+
+func wordsOf(r *Run) words {
+	ratio := func(pick func(Counts) int) func(string, float64, float64) float64 {
+		return func(workload string, from, to float64) float64 {
+			c := r.counts(workload, from, to)
+			return float64(pick(c)) / math.Max(float64(c.Fresh), 1)
+		}
+	}
+	w := words{
+		run:     r,
+		Success: ratio(func(c Counts) int { return c.Good }),
+		Whole:   ratio(func(c Counts) int { return c.Good - c.Degraded }),
+		Inbound: ratio(func(c Counts) int { return c.Inbound }),
+		Amp:     ratio(func(c Counts) int { return c.Upstream }),
+	}
+	sum := func(pick func(TargetStep) float64, join func(a, b float64) float64) func(string, float64, float64) float64 {
+		return func(target string, from, to float64) (out float64) {
+			for _, s := range r.target(target, from, to) {
+				out = join(out, pick(s))
+			}
+			return out
+		}
+	}
+	add := func(a, b float64) float64 { return a + b }
+	w.Calls = sum(func(s TargetStep) float64 { return float64(s.Calls) }, add)
+	w.Refused = sum(func(s TargetStep) float64 { return float64(s.Refused) }, add)
+	w.Peak = sum(func(s TargetStep) float64 { return float64(s.Calls) / r.Step.Seconds() }, math.Max)
+	w.InFlight = sum(func(s TargetStep) float64 { return float64(s.InFlight) }, math.Max)
+	w.P99 = r.p99
+	w.Left = func(target string, from float64) float64 {
+		return r.first(target, from, func(s TargetStep) bool { return float64(s.Calls) <= 2*r.Step.Seconds() })
+	}
+	w.Back = func(target string, from, share float64) float64 {
+		least := share * w.Calls(target, 0, 60) / (60 / r.Step.Seconds())
+		return r.first(target, from, func(s TargetStep) bool { return float64(s.Calls) >= least })
+	}
+	return w
+}
+
+// span is the steps from one time to another.
+func (r *Run) span(from, to float64, steps int) (lo, hi int) {
+	at := func(s float64) int {
+		return min(max(0, int(math.Ceil(s/r.Step.Seconds()))), steps)
+	}
+	return at(from), max(at(from), at(to))
+}
+
+func (r *Run) counts(workload string, from, to float64) (sum Counts) {
+	for _, w := range r.Workloads {
+		if workload == "" || workload == w.Name {
+			lo, hi := r.span(from, to, len(w.Steps))
+			for _, c := range w.Steps[lo:hi] {
+				sum.add(c)
+			}
+		}
+	}
+	return sum
+}
+
+func (r *Run) target(name string, from, to float64) (out []TargetStep) {
+	for _, t := range r.Targets {
+		if name == "" || name == t.Name {
+			lo, hi := r.span(from, to, len(t.Steps))
+			out = append(out, t.Steps[lo:hi]...)
+		}
+	}
+	return out
+}
+
+func (r *Run) p99(workload string, from, to float64) (worst float64) {
+	for _, w := range r.Workloads {
+		if workload == "" || workload == w.Name {
+			lo, hi := r.span(from, to, len(w.P99))
+			for _, ms := range w.P99[lo:hi] {
+				worst = math.Max(worst, ms)
+			}
+		}
+	}
+	return worst
+}
+
+// first is the time from from to the first step of a target that is so.
+func (r *Run) first(target string, from float64, so func(TargetStep) bool) float64 {
+	for _, t := range r.Targets {
+		if t.Name != target {
+			continue
+		}
+		lo, _ := r.span(from, from, len(t.Steps))
+		for i, s := range t.Steps[lo:] {
+			if so(s) {
+				return (time.Duration(lo+i) * r.Step).Seconds() - from
+			}
+		}
+	}
+	return math.Inf(1)
+}
