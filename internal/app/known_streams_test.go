@@ -132,7 +132,7 @@ func TestE19SilenceLeavesNothingBehind(t *testing.T) {
 					wg.Go(func() { r.leaving(time.Duration(100+i)*time.Millisecond, ask{stream: true}) })
 				}
 				wg.Wait()
-				time.Sleep(time.Second) // for dials whose request has gone
+				time.Sleep(2 * time.Minute) // kept connections of dials whose request had gone end
 				r.client.CloseIdleConnections()
 				synctest.Wait()
 				if after := runtime.NumGoroutine(); after > before+5 {
