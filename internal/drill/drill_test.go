@@ -2,6 +2,8 @@ package drill
 
 import (
 	"math"
+	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -157,6 +159,39 @@ func TestTheRouterPasses(t *testing.T) {
 	for i := range r.Runs {
 		if run := &r.Runs[i]; run.Passed() != (run.Contender == "router") || len(run.Toothless()) > 0 {
 			t.Errorf("%s: %+v", run.Contender, run.Criteria)
+		}
+	}
+}
+
+// TestTheDocumentIsRight: its example can be played and passes, and it has
+// every word and contender.
+func TestTheDocumentIsRight(t *testing.T) {
+	data, err := os.ReadFile("../../docs/drills.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(data), "```yaml\n")
+	example, _, _ := strings.Cut(rest, "```")
+	s, err := Parse([]byte(example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Play(s, Options{Contenders: []string{"router", "naive"}, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Runs[0].Passed() || r.Runs[1].Passed() || len(r.Runs[1].Toothless()) > 0 {
+		t.Errorf("the router %+v, naive %+v", r.Runs[0].Criteria, r.Runs[1].Criteria)
+	}
+	words := reflect.TypeFor[words]()
+	for i := range words.NumField() {
+		if word := words.Field(i).Tag.Get("expr"); word != "" && !strings.Contains(string(data), "`"+word+"(") {
+			t.Errorf("%s is not described", word)
+		}
+	}
+	for _, name := range Names() {
+		if !strings.Contains(string(data), "| "+name+" |") {
+			t.Errorf("%s is not described", name)
 		}
 	}
 }
