@@ -223,6 +223,15 @@ func (e *exchange) broken(err error) {
 	e.verdict = fault.Transport(err, fault.PhaseContent)
 }
 
+// contentLeft is what is left of the time until first content. Behind an
+// upload it begins with the answer.
+func (e *exchange) contentLeft() time.Duration {
+	if e.req.Upload != nil {
+		return e.call.Timeouts.FirstContent
+	}
+	return e.call.Timeouts.FirstContent - time.Since(e.start)
+}
+
 // firstContent notes that content arrived: the call no longer waits.
 func (e *exchange) firstContent(now time.Time) {
 	e.content = now.Sub(e.start)

@@ -79,11 +79,7 @@ func (r *relay) reset(e *exchange) {
 
 // pump reads until the answer ends, one way or another.
 func (r *relay) pump(ctx context.Context, body io.Reader, block []byte) {
-	left := r.call.Timeouts.FirstContent - time.Since(r.start)
-	if r.req.Upload != nil { // it began behind the upload
-		left = r.call.Timeouts.FirstContent
-	}
-	r.watch.phase(time.Now(), max(left, time.Millisecond), fault.ErrFirstContentTimeout)
+	r.watch.phase(time.Now(), max(r.contentLeft(), time.Millisecond), fault.ErrFirstContentTimeout)
 	for {
 		n, err := body.Read(block)
 		if n > 0 && !r.feed(ctx, block[:n]) {
@@ -194,9 +190,7 @@ func (r *relay) note(s wire.Signal, data []byte) {
 		r.begun = true
 		now := time.Now()
 		r.firstContent(now)
-		if r.req.Upload == nil {
-			r.learn = r.content
-		}
+		r.learn = r.content
 	}
 }
 

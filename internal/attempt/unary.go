@@ -36,11 +36,7 @@ func (e *exchange) unary(ctx context.Context, resp *http.Response) {
 		e.through(ctx, resp, buf)
 		return
 	}
-	left := e.call.Timeouts.FirstContent - time.Since(e.start)
-	if e.req.Upload != nil {
-		left = e.call.Timeouts.FirstContent
-	}
-	e.watch.phase(time.Now(), max(left, e.up.Idle), fault.ErrFirstContentTimeout)
+	e.watch.phase(time.Now(), max(e.contentLeft(), e.up.Idle), fault.ErrFirstContentTimeout)
 	for {
 		if len(buf) == cap(buf) {
 			grown := 2 * cap(buf)
@@ -93,9 +89,7 @@ func (e *exchange) deliver(ctx context.Context, resp *http.Response, body []byte
 		return
 	}
 	e.firstContent(now)
-	if e.req.Upload == nil {
-		e.learn = e.content
-	}
+	e.learn = e.content
 	e.done.Usage = wire.UsageOf(e.req.Endpoint, body)
 	e.watch.phase(now, 0, nil)
 	e.out.commit(e, int64(len(body)))

@@ -195,10 +195,15 @@ func (b *inARow) report(now time.Time, good bool) {
 func (b *inARow) phase(now time.Time) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return phaseOf(now, b.until)
+}
+
+// phaseOf names the phase of a breaker that is closed without a time.
+func phaseOf(now, until time.Time) string {
 	switch {
-	case now.Before(b.until):
+	case now.Before(until):
 		return "open"
-	case !b.until.IsZero():
+	case !until.IsZero():
 		return "half-open"
 	}
 	return "closed"
@@ -258,11 +263,5 @@ func (b *ratio) report(now time.Time, good bool) {
 func (b *ratio) phase(now time.Time) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case now.Before(b.until):
-		return "open"
-	case !b.until.IsZero():
-		return "half-open"
-	}
-	return "closed"
+	return phaseOf(now, b.until)
 }

@@ -23,8 +23,9 @@ import (
 
 const (
 	clientAddr = "127.0.0.1:8080"
-	// body stands for a prompt: its size decides nothing here.
-	body = `{"model":"m","stream":%v,"messages":[{"role":"user","content":"What does your code do in hour three?"}]}`
+	// body stands for a prompt: its size decides nothing here. The user is the
+	// workload, which the target reads again.
+	body = `{"model":"m","stream":%v,"user":%q,"messages":[{"role":"user","content":"What does your code do in hour three?"}]}`
 )
 
 // router is this router: its handlers and pipeline, net/http's server and
@@ -110,7 +111,7 @@ func (r *router) close() {
 
 // call is one HTTP request of a client.
 func (r *router) call(ctx context.Context, w *Workload, _, attempt uint64) reply {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+clientAddr+"/v1/chat/completions", strings.NewReader(fmt.Sprintf(body, w.Stream)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+clientAddr+"/v1/chat/completions", strings.NewReader(fmt.Sprintf(body, w.Stream, w.Name)))
 	if err != nil {
 		return reply{broken: true}
 	}
@@ -125,11 +126,6 @@ func (r *router) call(ctx context.Context, w *Workload, _, attempt uint64) reply
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if n, e := strconv.Atoi(resp.Header.Get("Hourthree-Attempts")); e == nil {
-		for range n {
-			r.books.upstream(w.Name, r.since())
-		}
-	}
 	if err != nil {
 		return lost(ctx)
 	}
@@ -166,7 +162,16 @@ type host struct {
 }
 
 func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	sent, _ := io.ReadAll(r.Body) // a cut body is the router's affair
+	var sent struct {
+		Stream bool
+		User   string
+	}
+	// To its end: net/http watches for the caller's leaving from there on.
+	text, err := io.ReadAll(r.Body)
+	if err != nil || json.Unmarshal(text, &sent) != nil {
+		return // cut off before it was whole
+	}
+	h.books.upstream(sent.User, h.since())
 	a := h.server.take(time.Now(), h.since(), h.calls.Add(1))
 	defer h.server.leave()
 	gone := r.Context().Done()
@@ -185,7 +190,7 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, a)
 		return
 	}
-	if bytes.Contains(sent, []byte(`"stream":true`)) {
+	if sent.Stream {
 		h.stream(w, a, gone)
 		return
 	}

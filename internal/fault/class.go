@@ -40,15 +40,6 @@ func (c Class) String() string {
 	return classNames[c]
 }
 
-// Classes lists every class, in order.
-func Classes() []Class {
-	all := make([]Class, numClasses)
-	for i := range all {
-		all[i] = Class(i)
-	}
-	return all
-}
-
 // Scope is the smallest thing that is limited or broken. A candidate outside
 // the scope may still serve the request.
 type Scope uint8

@@ -115,6 +115,14 @@ func TestStopShapes(t *testing.T) {
 	}
 }
 
+// parseWait reads a wait as judge does for a status that limits explain.
+func parseWait(h http.Header, body []byte, now time.Time) (time.Duration, bool) {
+	if d, ok := statedWait(h, parseError(body), now); ok {
+		return d, true
+	}
+	return resetWait(h, now)
+}
+
 func TestParseWait(t *testing.T) {
 	at := now.Add(30 * time.Second)
 	tests := []struct {
@@ -160,7 +168,7 @@ func TestParseWait(t *testing.T) {
 		for k, v := range tt.headers {
 			h.Set(k, v)
 		}
-		if got, ok := ParseWait(h, []byte(tt.body), now); got != tt.want || ok != tt.ok {
+		if got, ok := parseWait(h, []byte(tt.body), now); got != tt.want || ok != tt.ok {
 			t.Errorf("%s: %v, %v; want %v, %v", tt.name, got, ok, tt.want, tt.ok)
 		}
 	}
@@ -184,7 +192,7 @@ func TestWaitInRange(t *testing.T) {
 			}
 		}
 		body, _ := json.Marshal(map[string]any{"error": map[string]any{"resets_at": value.Draw(t, "resets"), "message": rapid.String().Draw(t, "m")}})
-		if d, ok := ParseWait(h, body, now); d < 0 || d > MaxWait || !ok && d != 0 {
+		if d, ok := parseWait(h, body, now); d < 0 || d > MaxWait || !ok && d != 0 {
 			t.Fatalf("%v %v", d, ok)
 		}
 		a := DefaultClients().Advise(Refusal{Class: Capacity, Wait: time.Duration(rapid.Int64().Draw(t, "wait"))}, "x", rapid.Float64Range(0, 0.999).Draw(t, "rnd"))
@@ -200,7 +208,7 @@ func FuzzParseWait(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, after, reset, body string) {
 		h := http.Header{"Retry-After": {after}, "X-Ratelimit-Reset-Tokens": {reset}}
-		d, ok := ParseWait(h, []byte(body), now)
+		d, ok := parseWait(h, []byte(body), now)
 		if d < 0 || d > MaxWait || !ok && d != 0 || math.IsNaN(d.Seconds()) {
 			t.Fatalf("%v %v", d, ok)
 		}

@@ -16,20 +16,11 @@ const MaxWait = 24 * time.Hour
 // maxWaitText bounds the text of a wait that is read at all.
 const maxWaitText = 64
 
-// ParseWait reads when an upstream wants to be asked again, in whichever of
-// the known ways it says so, first match first: retry-after-ms,
-// x-ms-retry-after-ms, retry-after (seconds or a date), x-amz-retry-after,
-// RetryInfo.retryDelay, resets_at, the x-ratelimit-reset of an exhausted
-// dimension, anthropic-ratelimit-*-reset. The result lies in [0, MaxWait];
-// what cannot be read counts as absent, and a message is never read.
-func ParseWait(h http.Header, body []byte, now time.Time) (time.Duration, bool) {
-	if d, ok := statedWait(h, parseError(body), now); ok {
-		return d, true
-	}
-	return resetWait(h, now)
-}
-
-// statedWait reads what is said about this very refusal.
+// statedWait reads what is said about this very refusal, in whichever of the
+// known ways, first match first: retry-after-ms, x-ms-retry-after-ms,
+// retry-after (seconds or a date), x-amz-retry-after, RetryInfo.retryDelay,
+// resets_at. The result lies in [0, MaxWait]; what cannot be read counts as
+// absent, and a message is never read.
 func statedWait(h http.Header, e errorBody, now time.Time) (time.Duration, bool) {
 	for _, name := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
 		if d, ok := number(h.Get(name), time.Millisecond); ok {

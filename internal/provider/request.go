@@ -22,9 +22,7 @@ type Call struct {
 	Bytes []byte
 	// ContentLength is the length of Body in bytes, -1 when unknown.
 	ContentLength int64
-	// Body is any other. It must stay as it is until the answer's body is closed. It should be
-	// in memory: a client's connection handed on as body has been seen to cut
-	// streamed answers short.
+	// Body is any other; it too must stay until the answer's body is closed.
 	Body io.Reader
 }
 

@@ -111,9 +111,11 @@ func (t *Target) settleTokens(now time.Time, c *Call, r Result) {
 func (t *Target) judge(now time.Time, c *Call, r Result) {
 	v := r.Verdict
 	t.breaker.Settle(now, c.permit, breaker.Verdict{Outcome: outcomeOf(v), Connect: v.Reason == "connect", Rand: spread(now, c.start)})
-	if r.Learn > 0 && v.Class == fault.OK {
+	switch {
+	case c.patient: // its time is mostly its caller's
+	case r.Learn > 0 && v.Class == fault.OK:
 		t.latency.Observe(now, c.class, r.Learn)
-	} else if r.Timeout && v.Class == fault.Outage && !c.patient {
+	case r.Timeout && v.Class == fault.Outage:
 		t.latency.Censor(now, c.class, now.Sub(c.start))
 	}
 	t.budget.Settle(now, BudgetResult(c, v, now.Sub(c.start), r.Timeout))
