@@ -49,7 +49,9 @@ const (
 
 // Options is what the command line decides.
 type Options struct {
-	ConfigPath  string // "" takes the environment
+	ConfigPath string // "" takes the environment
+	// Config is the configuration in place of a file, for drills; nil for none.
+	Config      func() (*config.Config, error)
 	Env         func(string) (string, bool)
 	Listen      string // overrides the configuration, "" for none
 	AdminListen string
@@ -61,6 +63,8 @@ type Options struct {
 	// Drain bounds the end of running streams; 0 takes the configuration's.
 	Drain time.Duration
 
+	// Breaker changes the rules of every target's breaker, for drills; nil for not.
+	Breaker func(*breaker.Config)
 	// Moved hears every change of a target's breaker; nil for nobody.
 	Moved func(event.Transition)
 	// Network is what the router listens and dials on; the system's where empty.
@@ -131,6 +135,7 @@ func New(opt Options) (*App, error) {
 	}
 	a.builder = newBuilder(a.moved(listener), a.gateway.Gate.Notify)
 	a.builder.dial, a.builder.trip, a.builder.agent = opt.Network.Dial, opt.trip, "hourthree/"+opt.Version
+	a.builder.breaker = opt.Breaker
 	telemetry.Gauges(reg, a.reading)
 	if err := a.take(l); err != nil {
 		return nil, err
@@ -154,7 +159,13 @@ func (a *App) moved(l *event.Listener) func(string, []breaker.Transition) {
 // load reads the configuration without using it.
 func (a *App) load() (*loaded, error) {
 	l := &loaded{at: time.Now(), source: "from the environment"}
-	if a.opt.ConfigPath == "" {
+	if a.opt.Config != nil {
+		c, err := a.opt.Config()
+		if err != nil {
+			return nil, err
+		}
+		l.config, l.source = c, "of the drill"
+	} else if a.opt.ConfigPath == "" {
 		l.config, l.notes = config.FromEnv(a.opt.Env)
 	} else {
 		c, err := config.Load(a.opt.ConfigPath, a.opt.Env)
@@ -277,6 +288,9 @@ func (a *App) poll(ctx context.Context) {
 		}
 	}
 }
+
+// Buffered is the number of bytes that the ledger has granted.
+func (a *App) Buffered() int64 { return a.gateway.Ledger.Reserved() }
 
 // Addr is where clients are served.
 func (a *App) Addr() net.Addr { return a.clientAddr }

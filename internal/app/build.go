@@ -30,11 +30,12 @@ import (
 // targets, accounts, providers and the workloads' directory, each found again
 // by name. build runs one at a time; poll may run beside it.
 type builder struct {
-	moved func(string, []breaker.Transition)
-	freed func()                                                            // a target's slot came free
-	dial  func(ctx context.Context, network, addr string) (net.Conn, error) // to upstreams, nil for the system's
-	agent string                                                            // how upstreams know the router
-	trip  http.RoundTripper                                                 // in place of dial, nil for none
+	moved   func(string, []breaker.Transition)
+	freed   func()                                                            // a target's slot came free
+	dial    func(ctx context.Context, network, addr string) (net.Conn, error) // to upstreams, nil for the system's
+	agent   string                                                            // how upstreams know the router
+	breaker func(*breaker.Config)                                             // changes the rules, nil for not
+	trip    http.RoundTripper                                                 // in place of dial, nil for none
 
 	mu        sync.Mutex
 	targets   map[string]*kept
@@ -204,6 +205,9 @@ func (d *draft) spec(name, model string, t config.Target, p config.Provider) rou
 	b.Window, b.MinRequests, b.FailureRatio = def.Breaker.Window.Duration(), def.Breaker.MinRequests, def.Breaker.FailureRatio
 	b.CoolDown, b.MaxCoolDown = def.Breaker.CoolDown.Duration(), def.Breaker.MaxCoolDown.Duration()
 	b.Probes, b.Ramp = def.Breaker.Probes, def.Breaker.Ramp.Duration()
+	if d.breaker != nil {
+		d.breaker(&b)
+	}
 	bounds := learn.Bounds{Headers: def.Timeouts.Headers.Fixed(), FirstContent: def.Timeouts.FirstContent.Fixed(), Total: def.Timeouts.Total.Duration()}
 	if o := t.Timeouts; o != nil {
 		if v := o.Headers.Fixed(); v > 0 {

@@ -173,7 +173,7 @@ func (b *Breaker) Acquire(now time.Time, c Call) (Permit, Refusal) {
 	case Open:
 		return Permit{}, IsOpen
 	case HalfOpen:
-		if b.probe != nil {
+		if b.probe != nil && !b.cfg.Herd {
 			return Permit{}, ProbeBusy
 		}
 		p := b.begin(now, c, kindProbe)

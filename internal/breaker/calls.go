@@ -56,6 +56,9 @@ func (b *Breaker) begin(now time.Time, c Call, k kind) Permit {
 	} else {
 		b.free = n.next
 	}
+	if b.cfg.Patient {
+		c.Slow, c.Silence = 0, 0
+	}
 	b.nextID++
 	*n = call{
 		id: b.nextID, gen: b.gen, kind: k, class: c.Class % classes, verdict: none, after: b.contents,

@@ -21,6 +21,11 @@ type Config struct {
 	MaxLease     time.Duration // longest life of a probe, unless Call.Slow is longer
 	Ramp         time.Duration // from the first share to full share; 0 for at once
 	Trickle      time.Duration // pause between last-resort calls to a dead target
+
+	// What a protection is worth is shown by a drill without it. Both are off
+	// in every router that serves.
+	Herd    bool // every call is let in as a probe when the cool-down is over
+	Patient bool // calls are judged at their end alone, however long they wait
 }
 
 // Default returns the numbers of the design. 20 verdicts and a half: a

@@ -111,6 +111,13 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(int64(b), 10)
 }
 
+// ParseBytes reads a size.
+func ParseBytes(text string) (Bytes, error) {
+	var b Bytes
+	err := b.parse(text)
+	return b, err
+}
+
 func (b *Bytes) parse(text string) error {
 	bad := errors.New("must be a size such as 64MiB, 10MB or 4096")
 	m := sizeForm.FindStringSubmatch(text)
@@ -131,6 +138,9 @@ func (b *Bytes) parse(text string) error {
 
 // AutoBytes is a size above 0, or auto: taken from the machine.
 type AutoBytes struct{ fixed Bytes }
+
+// FixedBytes is a size that was set.
+func FixedBytes(n int64) AutoBytes { return AutoBytes{fixed: Bytes(n)} }
 
 // Bytes is the configured size, 0 for auto.
 func (a AutoBytes) Bytes() int64 { return int64(a.fixed) }

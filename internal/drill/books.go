@@ -3,6 +3,7 @@ package drill
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type books struct {
 	mu        sync.Mutex
 	workloads map[string]*workloadBook
 	targets   map[string]*targetBook
+	gateways  []*targetBook // by instance
 }
 
 type workloadBook struct {
@@ -22,10 +24,13 @@ type workloadBook struct {
 	took [][]time.Duration // of good answers, by the step they were asked in
 }
 
-// targetBook is one target's. It is written under its server's lock.
+// targetBook is one target's, or one gateway's. It is written under its
+// owner's lock.
 type targetBook struct {
 	TargetRun
-	step time.Duration
+	step   time.Duration
+	memory int64       // 0 for no bound
+	half   atomic.Bool // its breaker is half open
 }
 
 // newBooks makes at most 600 steps of at least a second.
@@ -35,8 +40,18 @@ func newBooks(s *Scenario) *books {
 	for _, w := range s.Workloads {
 		b.workloads[w.Name] = &workloadBook{Series: Series{Name: w.Name, Steps: make([]Counts, b.steps)}, took: make([][]time.Duration, b.steps)}
 	}
+	book := func(name string, memory Size) *targetBook {
+		return &targetBook{TargetRun: TargetRun{Name: name, Steps: make([]TargetStep, b.steps)}, step: b.step, memory: int64(memory)}
+	}
 	for _, t := range s.Targets {
-		b.targets[t.Name] = &targetBook{TargetRun: TargetRun{Name: t.Name, Steps: make([]TargetStep, b.steps)}, step: b.step}
+		b.targets[t.Name] = book(t.Name, t.Memory)
+	}
+	g := s.Gateway
+	if g == nil {
+		g = &Gateway{Instances: 1}
+	}
+	for i := range g.Instances {
+		b.gateways = append(b.gateways, book(gatewayName(i), g.Memory))
 	}
 	return b
 }
@@ -63,7 +78,15 @@ func (b *books) upstream(workload string, at time.Duration) {
 // done books the end of a logical request in the step it was asked in.
 func (b *books) done(workload string, at, took time.Duration, r reply) {
 	b.in(workload, at, func(w *workloadBook, c *Counts) {
+		if r.status > 0 {
+			if c.Status == nil {
+				c.Status = map[int]int{}
+			}
+			c.Status[r.status]++
+		}
 		switch {
+		case r.wrong:
+			c.Wrong++
 		case r.good:
 			c.Good++
 			if r.degraded {
@@ -84,23 +107,51 @@ func (b *books) moved(target string, at time.Duration, to, reason string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t := b.targets[target]; t != nil {
+		t.half.Store(to == halfOpen)
 		t.Moves = append(t.Moves, Move{At: at, To: to, Reason: reason})
 	}
 }
 
-// begin books a call at a target.
-func (t *targetBook) begin(at time.Duration, a answer, inflight int, load float64) {
-	s := &t.Steps[min(int(at/t.step), len(t.Steps)-1)]
-	s.Calls++
+// halfOpen is a breaker's phase, as its moves name it.
+const halfOpen = "half-open"
+
+func (t *targetBook) halfOpen() bool { return t.half.Load() }
+
+func (t *targetBook) at(at time.Duration) *TargetStep {
+	return &t.Steps[min(int(at/t.step), len(t.Steps)-1)]
+}
+
+// begin books a call at a target; probing are those made while its breaker was
+// half open.
+func (t *targetBook) begin(at time.Duration, a answer, m *machine, now time.Time, probing int) {
+	s := t.beginAt(at, m, now, !a.fails() && a.status != 200, m.held)
+	s.Probing = max(s.Probing, probing)
 	switch {
-	case a.mode != "" && a.mode != ModeSlow:
+	case a.fails():
 		s.Failed++
 	case a.status == 200:
 		s.OK++
-	default:
+	}
+}
+
+// beginAt books a call on a machine that holds so many bytes.
+func (t *targetBook) beginAt(at time.Duration, m *machine, now time.Time, refused bool, held int64) *TargetStep {
+	s := t.at(at)
+	s.Calls++
+	if refused {
 		s.Refused++
 	}
-	s.InFlight, s.Load = max(s.InFlight, inflight), max(s.Load, load)
+	s.InFlight, s.Load = max(s.InFlight, m.inflight), max(s.Load, m.load(now))
+	if t.memory > 0 {
+		s.Memory = max(s.Memory, float64(held)/float64(t.memory))
+	}
+	return s
+}
+
+// killed books a crash.
+func (t *targetBook) killed(at time.Duration) {
+	t.Crashes++
+	t.at(at).Down = true
 }
 
 // run closes the books.
@@ -120,6 +171,11 @@ func (b *books) run(s *Scenario) Run {
 	for _, t := range s.Targets {
 		r.Targets = append(r.Targets, b.targets[t.Name].TargetRun)
 	}
+	if s.Gateway != nil {
+		for _, g := range b.gateways {
+			r.Gateways = append(r.Gateways, g.TargetRun)
+		}
+	}
 	return r
 }
 
@@ -129,8 +185,15 @@ func (c *Counts) add(o Counts) {
 	c.Degraded += o.Degraded
 	c.Refused += o.Refused
 	c.Late += o.Late
+	c.Wrong += o.Wrong
 	c.Inbound += o.Inbound
 	c.Upstream += o.Upstream
+	for status, n := range o.Status {
+		if c.Status == nil {
+			c.Status = map[int]int{}
+		}
+		c.Status[status] += n
+	}
 }
 
 // quantile is in milliseconds, 0 for none.

@@ -10,31 +10,43 @@ import (
 type kind struct {
 	name  string
 	about string
-	make  func(*play) (contender, error)
+	make  func(*play, Options) (contender, error)
 }
 
 var kinds = []kind{
 	{"router", "this router as it is shipped, with its default policies", newRouter},
-	{"naive", "no gateway: clients call the first target and retry as the scenario says", func(p *play) (contender, error) {
-		return &direct{play: p}, nil
+	{"naive", "no protection: calls go to the first target, and clients retry as the scenario says", func(p *play, _ Options) (contender, error) {
+		return newFront(p, func() caller { return &direct{play: p} }), nil
 	}},
-	{"sample-breaker", "fallback loop over targets, each behind a breaker: 5 failures in a row open it for 30 s, then every call is let through and one success closes it", func(p *play) (contender, error) {
-		return newLoop(p, func() gatekeeper { return &inARow{limit: 5, pause: 30 * time.Second} }, 1), nil
+	{"sample-breaker", "fallback loop over targets, each behind a breaker: 5 failures in a row open it for 30 s, then every call is let through and one success closes it", func(p *play, _ Options) (contender, error) {
+		return newFront(p, func() caller {
+			return newLoop(p, func() gatekeeper { return &inARow{limit: 5, pause: 30 * time.Second} }, 1)
+		}), nil
 	}},
-	{"ratio-breaker", "fallback loop over targets, each behind a breaker: half of at least 10 calls within 10 s open it for 30 s, then one call decides", func(p *play) (contender, error) {
-		return newLoop(p, func() gatekeeper {
-			return &ratio{least: 10, share: 0.5, window: 10 * time.Second, pause: 30 * time.Second}
-		}, 1), nil
+	{"ratio-breaker", "fallback loop over targets, each behind a breaker: half of at least 10 calls within 10 s open it for 30 s, then one call decides", func(p *play, _ Options) (contender, error) {
+		return newFront(p, func() caller {
+			return newLoop(p, func() gatekeeper {
+				return &ratio{least: 10, share: 0.5, window: 10 * time.Second, pause: 30 * time.Second}
+			}, 1)
+		}), nil
 	}},
-	{"retry-3", "fallback loop without a breaker: 3 calls at each target with a pause of 0.5 s, doubled (num_retries 3, as in the examples of a widely used gateway)", func(p *play) (contender, error) {
-		return newLoop(p, func() gatekeeper { return open{} }, 3), nil
+	{"retry-3", "fallback loop without a breaker: 3 calls at each target with a pause of 0.5 s, doubled (num_retries 3, as in the examples of a widely used gateway)", func(p *play, _ Options) (contender, error) {
+		return newFront(p, func() caller { return newLoop(p, func() gatekeeper { return open{} }, 3) }), nil
 	}},
 }
 
-// Names lists the contenders.
+// Names lists the contenders that a scenario is played with.
 func Names() (names []string) {
 	for _, k := range kinds {
 		names = append(names, k.name)
+	}
+	return names
+}
+
+// Without lists the router's variants, each without one of its protections.
+func Without() (names []string) {
+	for _, w := range withouts {
+		names = append(names, without+w.name)
 	}
 	return names
 }
@@ -45,27 +57,41 @@ func find(name string) (kind, bool) {
 			return k, true
 		}
 	}
+	for _, w := range withouts {
+		if without+w.name == name {
+			return w.kind(), true
+		}
+	}
 	return kind{}, false
 }
 
+// caller is a modelled gateway's policy: it makes the calls at targets that one
+// call of a client causes.
+type caller interface {
+	call(ctx context.Context, c call) reply
+}
+
 // target calls a server in virtual time, without a network: the caller waits
-// as long as the answer takes.
-func (p *play) target(ctx context.Context, v *server, w *Workload, id, attempt uint64) reply {
-	p.books.upstream(w.Name, p.since())
-	a := v.take(time.Now(), p.since(), id<<8|attempt)
-	defer v.leave()
+// as long as the answer takes. n tells the calls of one client's call apart.
+func (p *play) target(ctx context.Context, v *server, c call, n uint64) reply {
+	p.books.upstream(c.Name, p.since())
+	a, d := v.take(time.Now(), p.since(), asked{workload: c.Workload, caller: c.caller, bytes: c.bytes, key: c.key, call: c.id<<16 | c.attempt<<8 | n})
+	defer v.leave(&a, d)
 	wait := a.wait
-	if w.Stream && a.status == 200 {
+	if c.Stream && a.status == 200 {
 		wait += a.rest
 	}
 	if a.mode == ModeHang {
-		<-ctx.Done()
-		return reply{late: true}
+		wait = time.Hour * 1000
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+	case <-a.life:
+		return reply{broken: true}
+	case <-a.drop:
+		return reply{broken: true}
 	case <-ctx.Done():
 		return reply{late: true}
 	}
@@ -75,17 +101,15 @@ func (p *play) target(ctx context.Context, v *server, w *Workload, id, attempt u
 	case ModeInside: // passed on as the success it is not
 		return reply{status: 200}
 	}
-	return reply{good: a.status == 200, status: a.status, after: a.retryAfter, degraded: v.Degraded}
+	return reply{good: a.status == 200, status: a.status, after: a.retryAfter, degraded: v.Degraded, wrong: a.mode == ModeWrong}
 }
 
-// direct is no gateway at all.
+// direct is no protection at all.
 type direct struct{ *play }
 
-func (d *direct) call(ctx context.Context, w *Workload, id, attempt uint64) reply {
-	return d.target(ctx, d.servers[0], w, id, attempt)
+func (d *direct) call(ctx context.Context, c call) reply {
+	return d.target(ctx, d.serving(c.Model)[0], c, 0)
 }
-
-func (d *direct) close() {}
 
 // gatekeeper is a breaker as libraries and examples have it.
 type gatekeeper interface {
@@ -98,49 +122,47 @@ type gatekeeper interface {
 type loop struct {
 	*play
 	each  int
-	gates []gatekeeper
+	gates map[*server]gatekeeper
 
 	mu     sync.Mutex
-	phases []string // that were booked last
+	phases map[*server]string // that were booked last
 }
 
 func newLoop(p *play, gate func() gatekeeper, each int) *loop {
-	l := &loop{play: p, each: each}
-	for range p.servers {
-		l.gates, l.phases = append(l.gates, gate()), append(l.phases, "closed")
+	l := &loop{play: p, each: each, gates: map[*server]gatekeeper{}, phases: map[*server]string{}}
+	for _, v := range p.servers {
+		l.gates[v], l.phases[v] = gate(), "closed"
 	}
 	return l
 }
 
-func (l *loop) close() {}
-
 // look books the phase of a gate when it has changed.
-func (l *loop) look(i int) {
+func (l *loop) look(v *server) {
 	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if phase := l.gates[i].phase(now); phase != l.phases[i] {
-		l.phases[i] = phase
-		l.books.moved(l.servers[i].Name, l.since(), phase, "")
+	if phase := l.gates[v].phase(now); phase != l.phases[v] {
+		l.phases[v] = phase
+		l.books.moved(v.Name, l.since(), phase, "")
 	}
 }
 
-func (l *loop) call(ctx context.Context, w *Workload, id, attempt uint64) reply {
+func (l *loop) call(ctx context.Context, c call) reply {
 	last := reply{status: 503}
-	for i, v := range l.servers {
+	for i, v := range l.serving(c.Model) {
 		pause := 500 * time.Millisecond
 		for n := range l.each {
-			admitted := l.gates[i].admit(time.Now())
-			l.look(i)
+			admitted := l.gates[v].admit(time.Now())
+			l.look(v)
 			if !admitted {
 				break
 			}
 			// A gateway's own limit leaves time for the next target.
-			each, cancel := context.WithTimeout(ctx, max(w.Timeout/2, time.Second))
-			last = l.target(each, v, w, id, attempt<<4|uint64(i)<<2|uint64(n))
+			each, cancel := context.WithTimeout(ctx, max(c.Timeout/2, time.Second))
+			last = l.target(each, v, c, uint64(i)<<4|uint64(n))
 			cancel()
-			l.gates[i].report(time.Now(), last.good)
-			l.look(i)
+			l.gates[v].report(time.Now(), last.good)
+			l.look(v)
 			if last.good || ctx.Err() != nil {
 				return last
 			}

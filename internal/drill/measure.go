@@ -3,38 +3,88 @@ package drill
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser"
 )
 
-// words are what a criterion may ask of a run. Workloads and targets go by
-// name, "" is all of them; times are seconds of virtual time, from is included
+// words are what a criterion may ask of a run. Workloads, targets and the
+// gateway's instances ("gateway-1") go by name, "" is all workloads or targets;
+// "gateway" is all instances; times are seconds of virtual time, from is included
 // and to is not.
 type words struct {
 	run *Run
 
-	Success  func(workload string, from, to float64) float64  `expr:"success"`    // good answers a logical request
-	Whole    func(workload string, from, to float64) float64  `expr:"whole"`      // good and not degraded
-	Inbound  func(workload string, from, to float64) float64  `expr:"inbound"`    // calls by clients a logical request
-	Amp      func(workload string, from, to float64) float64  `expr:"amp"`        // calls at targets a logical request
-	Calls    func(target string, from, to float64) float64    `expr:"calls"`      // at a target
-	Peak     func(target string, from, to float64) float64    `expr:"peak_rate"`  // most calls a second in one step
-	InFlight func(target string, from, to float64) float64    `expr:"in_flight"`  // most at once
-	Refused  func(target string, from, to float64) float64    `expr:"refused"`    // calls the target refused for lack of capacity
-	P99      func(workload string, from, to float64) float64  `expr:"p99"`        // ms, the worst step
-	Left     func(target string, from float64) float64        `expr:"left_after"` // s from from until a step with at most two calls a second; inf when never
-	Back     func(target string, from, share float64) float64 `expr:"back_after"` // s from from until a step with that share of the calls of the first minute; inf when never
+	Success  func(workload string, from, to float64) float64             `expr:"success"`    // good answers a logical request
+	Whole    func(workload string, from, to float64) float64             `expr:"whole"`      // good and not degraded
+	Inbound  func(workload string, from, to float64) float64             `expr:"inbound"`    // calls by clients a logical request
+	Amp      func(workload string, from, to float64) float64             `expr:"amp"`        // calls at targets a logical request
+	Calls    func(target string, from, to float64) float64               `expr:"calls"`      // at a target
+	Peak     func(target string, from, to float64) float64               `expr:"peak_rate"`  // most calls a second in one step
+	InFlight func(target string, from, to float64) float64               `expr:"in_flight"`  // most at once
+	Refused  func(target string, from, to float64) float64               `expr:"refused"`    // calls the target refused for lack of capacity
+	P99      func(workload string, from, to float64) float64             `expr:"p99"`        // ms, the worst step
+	Wrong    func(workload string, from, to float64) float64             `expr:"wrong"`      // well-formed and wrong answers a logical request
+	Status   func(workload string, status int, from, to float64) float64 `expr:"status"`     // last replies with that status a logical request
+	Memory   func(place string, from, to float64) float64                `expr:"memory"`     // most that was held, as a share of the bound
+	Crashes  func(place string) float64                                  `expr:"crashes"`    // kills for lack of memory, or by an action
+	Opens    func(target string, from, to float64) float64               `expr:"opens"`      // times its breaker opened from closed or ramp
+	Probes   func(target string, from, to float64) float64               `expr:"probes"`     // most calls at once that were made while its breaker was half open
+	Left     func(target string, from float64) float64                   `expr:"left_after"` // s from from until a step with at most two calls a second; inf when never
+	Back     func(target string, from, share float64) float64            `expr:"back_after"` // s from from until a step with that share of the calls of the first minute; inf when never
 }
 
-func compile(text string) error {
-	_, err := expr.Compile(text, expr.Env(words{}), expr.AsBool())
+// compile checks an expression, the names in it included.
+func (s *Scenario) compile(text string) error {
+	tree, err := parser.Parse(text)
+	if err != nil {
+		return err
+	}
+	v := &namesIn{scenario: s}
+	ast.Walk(&tree.Node, v)
+	if v.err != nil {
+		return v.err
+	}
+	_, err = expr.Compile(text, expr.Env(words{}), expr.AsBool())
 	return err
 }
 
+// namesIn finds the workloads and targets that an expression speaks of.
+type namesIn struct {
+	scenario *Scenario
+	err      error
+}
+
+// ofWorkloads are the words whose name is a workload's.
+var ofWorkloads = []string{"success", "whole", "inbound", "amp", "p99", "wrong", "status"}
+
+// Visit implements ast.Visitor.
+func (v *namesIn) Visit(n *ast.Node) {
+	c, ok := (*n).(*ast.CallNode)
+	if !ok || len(c.Arguments) == 0 {
+		return
+	}
+	word, ok1 := c.Callee.(*ast.IdentifierNode)
+	name, ok2 := c.Arguments[0].(*ast.StringNode)
+	if !ok1 || !ok2 || name.Value == "" || v.err != nil {
+		return
+	}
+	s := v.scenario
+	if slices.Contains(ofWorkloads, word.Value) {
+		if !slices.ContainsFunc(s.Workloads, func(w Workload) bool { return w.Name == name.Value }) {
+			v.err = fmt.Errorf("there is no workload %q", name.Value)
+		}
+	} else if s.target(name.Value) == nil && (s.Gateway == nil || !strings.HasPrefix(name.Value, gateways)) {
+		v.err = fmt.Errorf("there is no target %q, nor a gateway of that name", name.Value)
+	}
+}
+
 // judge evaluates one criterion.
-func judge(c Criterion, r *Run) Judgement {
+func (s *Scenario) judge(c Criterion, r *Run) Judgement {
 	j := Judgement{Name: c.Name, Expr: c.Expr, Needs: c.Needs, Fails: c.Fails}
 	env := wordsOf(r)
 	program, err := expr.Compile(c.Expr, expr.Env(words{}), expr.AsBool())
@@ -98,7 +148,20 @@ func wordsOf(r *Run) words {
 	w.Refused = sum(func(s TargetStep) float64 { return float64(s.Refused) }, add)
 	w.Peak = sum(func(s TargetStep) float64 { return float64(s.Calls) / r.Step.Seconds() }, math.Max)
 	w.InFlight = sum(func(s TargetStep) float64 { return float64(s.InFlight) }, math.Max)
+	w.Memory = sum(func(s TargetStep) float64 { return s.Memory }, math.Max)
+	w.Probes = sum(func(s TargetStep) float64 { return float64(s.Probing) }, math.Max)
 	w.P99 = r.p99
+	w.Wrong = ratio(func(c Counts) int { return c.Wrong })
+	w.Status = func(workload string, status int, from, to float64) float64 {
+		return ratio(func(c Counts) int { return c.Status[status] })(workload, from, to)
+	}
+	w.Crashes = func(place string) (n float64) {
+		for _, t := range r.places(place) {
+			n += float64(t.Crashes)
+		}
+		return n
+	}
+	w.Opens = r.opens
 	w.Left = func(target string, from float64) float64 {
 		return r.first(target, from, func(s TargetStep) bool { return float64(s.Calls) <= 2*r.Step.Seconds() })
 	}
@@ -129,14 +192,45 @@ func (r *Run) counts(workload string, from, to float64) (sum Counts) {
 	return sum
 }
 
-func (r *Run) target(name string, from, to float64) (out []TargetStep) {
+// gateways begins the names of a gateway's instances, and is all of them.
+const gateways = "gateway"
+
+// places are the targets or instances of a name: "" is all targets.
+func (r *Run) places(name string) (out []TargetRun) {
 	for _, t := range r.Targets {
 		if name == "" || name == t.Name {
-			lo, hi := r.span(from, to, len(t.Steps))
-			out = append(out, t.Steps[lo:hi]...)
+			out = append(out, t)
+		}
+	}
+	for _, g := range r.Gateways {
+		if name == gateways || name == g.Name {
+			out = append(out, g)
 		}
 	}
 	return out
+}
+
+func (r *Run) target(name string, from, to float64) (out []TargetStep) {
+	for _, t := range r.places(name) {
+		lo, hi := r.span(from, to, len(t.Steps))
+		out = append(out, t.Steps[lo:hi]...)
+	}
+	return out
+}
+
+// opens counts how often a target's breaker opened that was closed, or on its
+// way back.
+func (r *Run) opens(name string, from, to float64) (n float64) {
+	for _, t := range r.places(name) {
+		last := "closed"
+		for _, m := range t.Moves {
+			if at := m.At.Seconds(); m.To == "open" && last != halfOpen && at >= from && at < to {
+				n++
+			}
+			last = m.To
+		}
+	}
+	return n
 }
 
 func (r *Run) p99(workload string, from, to float64) (worst float64) {

@@ -3,6 +3,8 @@ package drill
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,8 +13,10 @@ import (
 
 // contender is what stands between the clients and the targets.
 type contender interface {
-	// call makes one call for a workload; ctx ends when the caller gives up.
-	call(ctx context.Context, w *Workload, id, attempt uint64) reply
+	// call makes one call; ctx ends when the caller gives up.
+	call(ctx context.Context, c call) reply
+	// act does what an operator does; it returns when that is done.
+	act(a Action)
 	// close ends everything that it started.
 	close()
 }
@@ -24,52 +28,68 @@ type play struct {
 	start     time.Time
 	books     *books
 	servers   []*server
+	keys      map[string]*zipf
 	contender contender
 	running   sync.WaitGroup // logical requests
 }
 
 // Options say how to play.
 type Options struct {
-	Contenders []string // by name; see Contenders
+	Contenders []string // by name; see Names
 	Seed       uint64
+	Config     *Mine // of a user, for the router; nil for the scenario's own
 	// Progress hears the virtual time of a contender, about every 2 % of the
-	// way; nil for nobody.
+	// way, from several goroutines; nil for nobody.
 	Progress func(contender string, at, of time.Duration)
 }
 
-// Play runs the scenario with each contender in turn and judges its criteria.
+// Play runs the scenario with each contender, as many at once as there are
+// processors, and judges its criteria.
 func Play(s *Scenario, o Options) (*Result, error) {
 	r := &Result{
 		Scenario: s.Name, Title: s.Title, Incident: s.Incident, Seed: o.Seed, Length: s.Length,
-		Start: s.Start, Compressed: s.Compression, Facts: s.Facts, Ours: s.Assumptions,
+		Start: s.Start, Compressed: s.Compression, Facts: s.Facts, Ours: s.Assumptions, Runs: make([]Run, len(o.Contenders)),
 	}
 	for _, m := range s.Marks {
 		r.Marks = append(r.Marks, Mark(m))
 	}
-	for _, name := range o.Contenders {
+	var running sync.WaitGroup
+	errs := make([]error, len(o.Contenders))
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, name := range o.Contenders {
 		kind, ok := find(name)
 		if !ok {
-			return nil, fmt.Errorf("contender %q does not exist; there are %v", name, Names())
+			return nil, fmt.Errorf("contender %q does not exist; there are %v", name, slices.Concat(Names(), Without()))
 		}
-		run, err := playOne(s, kind, o)
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			if r.Runs[i], errs[i] = playOne(s, kind, o); errs[i] != nil {
+				errs[i] = fmt.Errorf("%s: %w", name, errs[i])
+			}
+		})
+	}
+	running.Wait()
+	for _, err := range errs {
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, err
 		}
-		r.Runs = append(r.Runs, run)
 	}
 	return r, nil
 }
 
-// playOne runs in a bubble of virtual time. synctest is made for tests, and
-// works in any binary: it needs a testing.T only to report through.
+// playOne runs in a bubble of virtual time and judges.
 func playOne(s *Scenario, kind kind, o Options) (run Run, err error) {
 	began := time.Now()
-	synctest.Test(&testing.T{}, func(*testing.T) {
-		p := &play{Scenario: s, seed: o.Seed, start: time.Now(), books: newBooks(s)}
-		for _, t := range s.Targets {
-			p.servers = append(p.servers, newServer(s, t, o.Seed, p.books.targets[t.Name]))
+	virtually(func() {
+		p := &play{Scenario: s, seed: o.Seed, start: time.Now(), books: newBooks(s), keys: map[string]*zipf{}}
+		for i := range s.Targets {
+			p.servers = append(p.servers, newServer(s, &s.Targets[i], o.Seed, p.books.targets[s.Targets[i].Name]))
 		}
-		if p.contender, err = kind.make(p); err != nil {
+		for _, w := range s.Workloads {
+			p.keys[w.Name] = newZipf(w.Keys)
+		}
+		if p.contender, err = kind.make(p, o); err != nil {
 			return
 		}
 		p.run(func(at time.Duration) {
@@ -85,20 +105,36 @@ func playOne(s *Scenario, kind kind, o Options) (run Run, err error) {
 	}
 	run.Contender, run.About, run.Took = kind.name, kind.about, time.Since(began)
 	for _, c := range s.Criteria {
-		run.Criteria = append(run.Criteria, judge(c, &run))
+		run.Criteria = append(run.Criteria, s.judge(c, &run))
 	}
 	return run, nil
+}
+
+// virtually runs f in a bubble of virtual time, in which time passes when all
+// goroutines of the bubble wait. synctest is made for tests, and works in any
+// binary: it needs a testing.T only to report through.
+func virtually(f func()) {
+	synctest.Test(&testing.T{}, func(*testing.T) { f() })
 }
 
 // run lets everybody arrive and waits for the last answer.
 func (p *play) run(progress func(at time.Duration)) {
 	var arriving sync.WaitGroup
 	for i := range p.Workloads {
-		arriving.Go(func() { p.arrive(&p.Workloads[i], i+1) })
+		w := &p.Workloads[i]
+		for caller := range w.Callers {
+			arriving.Go(func() { p.arrive(w, i+1, caller) })
+		}
+		if w.Once > 0 {
+			arriving.Go(func() {
+				time.Sleep(w.Once)
+				p.offer(w, 0, uint64(i+1)<<44|1<<31)
+			})
+		}
 	}
 	stop := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
+	var others sync.WaitGroup
+	others.Go(func() {
 		tick := time.NewTicker(max(p.Length/50, time.Second))
 		defer tick.Stop()
 		for {
@@ -110,11 +146,47 @@ func (p *play) run(progress func(at time.Duration)) {
 			}
 		}
 	})
+	for _, a := range p.Actions {
+		others.Go(func() { p.at(a.At, stop, func() { p.contender.act(a) }) })
+	}
+	for _, f := range p.Faults {
+		if f.Mode == ModeDrop {
+			others.Go(func() { p.at(f.At, stop, func() { p.server(f.Target).breakOff(f.Share) }) })
+		}
+	}
 	arriving.Wait()
 	p.running.Wait()
 	close(stop)
-	watching.Wait()
+	others.Wait()
+}
+
+// at does something at a virtual time, unless everything is over before.
+func (p *play) at(t time.Duration, stop <-chan struct{}, do func()) {
+	timer := time.NewTimer(t - p.since())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		do()
+	case <-stop:
+	}
 }
 
 // since is the virtual time.
 func (p *play) since() time.Duration { return time.Since(p.start) }
+
+func (p *play) server(name string) *server {
+	i := slices.IndexFunc(p.servers, func(v *server) bool { return v.Name == name })
+	return p.servers[i]
+}
+
+// serving is the targets of a model, in order, those of a last resort behind.
+func (p *play) serving(model string) (out []*server) {
+	for _, last := range []bool{false, true} {
+		for _, v := range p.servers {
+			if v.Model == model && v.Degraded == last {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
+}

@@ -33,6 +33,7 @@ type Run struct {
 	Totals    Counts        `json:"totals"`
 	Workloads []Series      `json:"workloads"`
 	Targets   []TargetRun   `json:"targets"`
+	Gateways  []TargetRun   `json:"gateways,omitempty"` // instances that the contender runs on
 	Criteria  []Judgement   `json:"criteria"`
 	Step      time.Duration `json:"step_ns"` // length of one point of a series
 	Took      time.Duration `json:"-"`       // wall time
@@ -81,6 +82,9 @@ type Counts struct {
 	Late     int `json:"late"`     // the caller gave up
 	Inbound  int `json:"inbound"`  // calls by clients, their retries included
 	Upstream int `json:"upstream"` // calls at targets
+	Wrong    int `json:"wrong"`    // good to look at, and wrong
+	// Status counts the last replies by their status.
+	Status map[int]int `json:"status,omitempty"`
 }
 
 // Series is one workload over time.
@@ -92,7 +96,7 @@ type Series struct {
 	P99    []float64 `json:"p99_ms"`
 }
 
-// TargetRun is one target over time.
+// TargetRun is one target over time, or one instance of the gateway.
 type TargetRun struct {
 	Name    string       `json:"name"`
 	Steps   []TargetStep `json:"steps"`
@@ -108,6 +112,8 @@ type TargetStep struct {
 	Failed   int     `json:"failed"`    // by a fault
 	InFlight int     `json:"in_flight"` // most at once
 	Load     float64 `json:"load"`      // share of the capacity that was used, refusals included
+	Memory   float64 `json:"memory"`    // most, as a share of the bound; 0 without one
+	Probing  int     `json:"probing"`   // most calls at once that were made while the breaker was half open
 	Down     bool    `json:"down"`      // crashed, for some of the step
 }
 

@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,124 +14,319 @@ import (
 	"time"
 
 	"github.com/hourthree/hourthree/internal/app"
+	"github.com/hourthree/hourthree/internal/breaker"
+	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/memnet"
 )
 
-const (
-	clientAddr = "127.0.0.1:8080"
-	// body stands for a prompt: its size decides nothing here. The user is the
-	// workload, which the target reads again.
-	body = `{"model":"m","stream":%v,"user":%q,"messages":[{"role":"user","content":"What does your code do in hour three?"}]}`
-)
-
 // router is this router: its handlers and pipeline, net/http's server and
-// client, over connections in memory.
+// client, over connections in memory; one for each instance of the scenario's
+// gateway.
 type router struct {
 	*play
-	app    *app.App
-	client *http.Client
-	hosts  []*http.Server
-	wg     sync.WaitGroup
-	calls  atomic.Uint64
-	dir    string
+	mine    *Mine
+	weaken  weakness
+	net     *memnet.Net
+	client  *http.Client
+	rooms   []*room
+	process []*process
+	hosts   []*http.Server
+	wg      sync.WaitGroup
+	turn    atomic.Uint64
 }
 
-func newRouter(p *play) (contender, error) {
-	r := &router{play: p}
-	n := memnet.New()
+func newRouter(p *play, o Options) (contender, error) { return newWeakened(p, o, weakness{}) }
+
+func newWeakened(p *play, o Options, w weakness) (contender, error) {
+	r := &router{play: p, mine: o.Config, weaken: w, net: memnet.New(), rooms: p.newRooms()}
 	for _, v := range p.servers {
-		l := n.Listen(v.Name + ".test:80")
-		s := &http.Server{Handler: &host{router: r, server: v, listener: l}, ReadHeaderTimeout: time.Minute}
+		h := &host{play: p, server: v, workloads: map[string]*Workload{}}
+		for i := range p.Workloads {
+			h.workloads[p.Workloads[i].Name] = &p.Workloads[i]
+		}
+		l := r.net.Listen(v.Name + ".test:80")
+		s := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
 		r.hosts = append(r.hosts, s)
 		r.wg.Go(func() { _ = s.Serve(l) }) // ends with close
 	}
-	var err error
-	if r.dir, err = os.MkdirTemp("", "hourthree-drill"); err != nil {
-		return nil, err
+	r.client = &http.Client{Transport: &http.Transport{DialContext: r.net.Dial, MaxIdleConnsPerHost: 4096}}
+	for i := range r.rooms {
+		r.process = append(r.process, &process{router: r, number: i})
+		if err := r.process[i].begin(); err != nil {
+			r.close()
+			return nil, err
+		}
 	}
-	file := filepath.Join(r.dir, "hourthree.yaml")
-	if err = os.WriteFile(file, []byte(p.config()), 0o600); err != nil {
-		return nil, err
-	}
-	r.app, err = app.New(app.Options{
-		ConfigPath: file, Env: func(string) (string, bool) { return "", false }, Stdout: io.Discard, Stderr: io.Discard, Version: "drill", Drain: time.Second,
-		Moved: func(t event.Transition) {
-			p.books.moved(strings.TrimSuffix(t.Target, "/real"), t.At.Sub(p.start), t.To, t.Reason)
-		},
-		Network: app.Network{Listen: func(_, addr string) (net.Listener, error) { return n.Listen(addr), nil }, Dial: n.Dial},
-	})
-	if err != nil {
-		return nil, err
-	}
-	r.client = &http.Client{Transport: &http.Transport{DialContext: n.Dial, MaxIdleConnsPerHost: 4096}}
 	return r, nil
 }
 
-// config is the router's configuration: the scenario's targets in their order,
-// and its workloads with their limits.
-func (s *Scenario) config() string {
-	var b strings.Builder
-	b.WriteString("listen: " + clientAddr + "\nadmin: {listen: 127.0.0.1:8081}\nmemory: {limit: 512MiB}\nproviders:\n")
-	var targets, degraded []string
-	for i, t := range s.Targets {
-		fmt.Fprintf(&b, "  %s: {type: openai-compatible, base_url: \"http://%s.test/v1\", api_key: drill, domain: %s}\n", t.Name, t.Name, t.Domain)
-		line := fmt.Sprintf("{provider: %s, model: real, order: %d}", t.Name, i+1)
-		if t.Degraded {
-			degraded = append(degraded, line)
-		} else {
-			targets = append(targets, line)
-		}
-	}
-	b.WriteString("models:\n  m:\n    targets: [" + strings.Join(targets, ", ") + "]\n")
-	if degraded != nil {
-		b.WriteString("    degraded: {model: last}\n  last: {targets: [" + strings.Join(degraded, ", ") + "]}\n")
-	}
-	b.WriteString("workloads:\n")
-	for _, w := range s.Workloads {
-		fmt.Fprintf(&b, "  %s: {keys: [%s], limits: {rpm: %d}}\n", w.Name, keyOf(w.Name), w.RPM)
-	}
-	return b.String()
-}
-
-func keyOf(workload string) string { return "key-of-workload-" + workload }
-
 func (r *router) close() {
 	r.client.CloseIdleConnections()
-	_ = r.app.Stop() // nothing is running any more
+	for _, p := range r.process {
+		p.stop()
+	}
 	for _, s := range r.hosts {
 		_ = s.Close()
 	}
 	r.wg.Wait()
-	_ = os.RemoveAll(r.dir) // a temporary folder
 }
 
-// call is one HTTP request of a client.
-func (r *router) call(ctx context.Context, w *Workload, _, attempt uint64) reply {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+clientAddr+"/v1/chat/completions", strings.NewReader(fmt.Sprintf(body, w.Stream, w.Name)))
-	if err != nil {
+// process is one instance of the router, which may die and begin again.
+type process struct {
+	*router
+	number int
+
+	mu    sync.Mutex
+	app   *app.App
+	addr  string
+	times int // it has begun
+	conns sync.Map
+}
+
+// begin starts the process on an address of its own.
+func (p *process) begin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.times++
+	addr := "127.0.0.1:" + strconv.Itoa(10_000+1000*p.number+2*p.times)
+	admin := "127.0.0.1:" + strconv.Itoa(10_001+1000*p.number+2*p.times)
+	a, err := app.New(app.Options{
+		Config: func() (*config.Config, error) { return p.config(addr, admin), nil },
+		Env:    func(string) (string, bool) { return "", false }, Stdout: io.Discard, Stderr: io.Discard, Version: "drill", Drain: 30 * time.Second,
+		Breaker: p.weaken.breaker,
+		Moved: func(t event.Transition) {
+			p.books.moved(targetOf(t.Target), t.At.Sub(p.start), t.To, t.Reason)
+		},
+		Network: app.Network{Listen: p.listen, Dial: p.net.Dial},
+	})
+	p.app, p.addr = a, addr
+	return err
+}
+
+// targetOf is the scenario's target behind a target of the router.
+func targetOf(name string) string {
+	before, _, _ := strings.Cut(name, "/")
+	return before
+}
+
+// listen notes the connections of clients, which a kill ends.
+func (p *process) listen(_, addr string) (net.Listener, error) {
+	return &noted{Listener: p.net.Listen(addr), process: p}, nil
+}
+
+// noted is a listener whose connections are known.
+type noted struct {
+	*memnet.Listener
+	process *process
+}
+
+func (l *noted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if m, ok := c.(*memnet.Conn); ok {
+		l.process.conns.Store(m, nil)
+		return &notedConn{Conn: m, process: l.process}, nil
+	}
+	return c, err
+}
+
+type notedConn struct {
+	*memnet.Conn
+	process *process
+}
+
+func (c *notedConn) Close() error {
+	c.process.conns.Delete(c.Conn)
+	return c.Conn.Close()
+}
+
+// stop ends the process as an operator does: it drains.
+func (p *process) stop() {
+	p.mu.Lock()
+	a := p.app
+	p.mu.Unlock()
+	if a != nil {
+		_ = a.Stop() // reports nothing that matters here
+	}
+}
+
+// kill ends every connection of the process at once, then what is left of it.
+func (p *process) kill() {
+	p.conns.Range(func(c, _ any) bool {
+		c.(*memnet.Conn).Reset()
+		return true
+	})
+	p.stop()
+}
+
+func (p *process) current() (*app.App, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.app, p.addr
+}
+
+// died ends the process of a machine that was killed, and begins another when
+// the machine is back.
+func (r *router) died(i int) {
+	p := r.process[i]
+	old, _ := p.current()
+	r.wg.Go(func() {
+		p.kill()
+		time.Sleep(r.rooms[i].machine.down)
+		if now, _ := p.current(); now == old {
+			_ = p.begin() // it began with the same configuration before
+		}
+	})
+}
+
+// act does what an operator does.
+func (r *router) act(a Action) {
+	for i, p := range r.process {
+		if a.Instance > 0 && a.Instance != i+1 {
+			continue
+		}
+		switch a.Do {
+		case "reload":
+			now, _ := p.current()
+			_ = now.Reload() // counted and shown by the router itself
+		case "restart":
+			r.away(i, true)
+			p.stop()
+			_ = p.begin() // as before
+			r.away(i, false)
+		case "kill":
+			room := r.rooms[i]
+			room.mu.Lock()
+			room.machine.kill(time.Now())
+			room.book.killed(r.since())
+			room.mu.Unlock()
+			r.died(i)
+		case "drain":
+			r.away(i, true)
+			p.stop()
+		}
+		if a.Every > 0 && i < len(r.process)-1 {
+			time.Sleep(a.Every)
+		}
+	}
+}
+
+// away takes an instance out of the round, or back in.
+func (r *router) away(i int, yes bool) {
+	r.rooms[i].mu.Lock()
+	r.rooms[i].away = yes
+	r.rooms[i].mu.Unlock()
+}
+
+// next is the instance whose turn it is, -1 when none serves.
+func (r *router) next() int {
+	for range r.rooms {
+		i := int(r.turn.Add(1)) % len(r.rooms)
+		room := r.rooms[i]
+		room.mu.Lock()
+		_, up := room.machine.serves(time.Now())
+		up = up && !room.away
+		room.mu.Unlock()
+		if up {
+			return i
+		}
+	}
+	return -1
+}
+
+// call is one HTTP request of a client. On a gateway with bounds it waits for
+// the work before it and costs what its outcome says.
+func (r *router) call(ctx context.Context, c call) reply {
+	i := r.next()
+	if i < 0 {
 		return reply{broken: true}
 	}
+	a, addr := r.process[i].current()
+	if r.Gateway == nil {
+		out, _ := r.send(ctx, addr, c)
+		return out
+	}
+	room := r.rooms[i]
+	wait, full := room.arrive(r, i, a)
+	defer room.exit(r.play, call{})
+	if full { // the system turns the connection away
+		return reply{broken: true}
+	}
+	if !pause(wait, ctx.Done()) {
+		return reply{late: true}
+	}
+	out, early := r.send(ctx, addr, c)
+	if !early {
+		room.pay(r.Gateway, out.status)
+	}
+	return out
+}
+
+// arrive puts a call on the instance, at the cost of an early refusal. What
+// its body takes is in the router's own ledger.
+func (r *room) arrive(p *router, i int, a *app.App) (wait time.Duration, full bool) {
+	now, at := time.Now(), p.since()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	buffered := a.Buffered()
+	if r.machine.enter(now, int64(p.Gateway.PerCall), buffered) {
+		r.book.killed(at)
+		p.died(i)
+	}
+	full, wait = r.machine.full(now), r.machine.waits(now)
+	r.machine.work(now, 1, p.Gateway.Early)
+	r.book.beginAt(at, &r.machine, now, full, r.machine.held+buffered)
+	return wait, full
+}
+
+// pay books the rest of a call's cost.
+func (r *room) pay(g *Gateway, status int) {
+	cost := 1.0
+	if status >= 400 {
+		cost = g.Refusal
+	}
+	r.mu.Lock()
+	r.machine.work(time.Now(), 1, max(0, cost-g.Early))
+	r.mu.Unlock()
+}
+
+// send makes the request. early is a refusal before the body was read.
+func (r *router) send(ctx context.Context, addr string, c call) (out reply, early bool) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/chat/completions", bodyOf(c))
+	if err != nil {
+		return reply{broken: true}, false
+	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+keyOf(w.Name))
-	if attempt > 1 {
-		req.Header.Set("X-Stainless-Retry-Count", strconv.FormatUint(attempt-1, 10))
+	req.Header.Set("Authorization", "Bearer "+keyOf(callerName(c.Workload, c.caller)))
+	req.Header.Set("User-Agent", c.Agent)
+	req.ContentLength = c.bytes
+	if c.attempt > 1 {
+		req.Header.Set("X-Stainless-Retry-Count", strconv.FormatUint(c.attempt-1, 10))
 	}
 	resp, err := r.client.Do(req)
 	if err != nil {
-		return lost(ctx)
+		return lost(ctx), false
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return lost(ctx)
+		return lost(ctx), false
 	}
-	out := reply{status: resp.StatusCode, stop: resp.Header.Get("X-Should-Retry") == "false", degraded: resp.Header.Get("Hourthree-Degraded") != ""}
+	out = reply{
+		status: resp.StatusCode, stop: resp.Header.Get("X-Should-Retry") == "false",
+		degraded: resp.Header.Get("Hourthree-Degraded") != "", wrong: bytes.Contains(text, []byte(wrongText)),
+	}
 	if s, e := strconv.Atoi(resp.Header.Get("Retry-After")); e == nil {
 		out.after = time.Duration(s) * time.Second
 	}
-	out.good = resp.StatusCode == http.StatusOK && whole(w.Stream, text)
-	return out
+	out.good = resp.StatusCode == http.StatusOK && whole(c.Stream, text)
+	return out, !out.good && refusedEarly(text)
+}
+
+// refusedEarly knows the refusals that the router makes before it reads a body
+// (gateway, stage admit).
+func refusedEarly(text []byte) bool {
+	return bytes.Contains(text, []byte("has reached its own limit")) || bytes.Contains(text, []byte("The request was not read"))
 }
 
 // lost is a call without an answer.
@@ -154,117 +346,8 @@ func whole(stream bool, text []byte) bool {
 	return json.Unmarshal(text, &v) == nil && v.Error == nil
 }
 
-// host is a target on the network.
-type host struct {
-	*router
-	server   *server
-	listener *memnet.Listener
-}
-
-func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var sent struct {
-		Stream bool
-		User   string
-	}
-	// To its end: net/http watches for the caller's leaving from there on.
-	text, err := io.ReadAll(r.Body)
-	if err != nil || json.Unmarshal(text, &sent) != nil {
-		return // cut off before it was whole
-	}
-	h.books.upstream(sent.User, h.since())
-	a := h.server.take(time.Now(), h.since(), h.calls.Add(1))
-	defer h.server.leave()
-	gone := r.Context().Done()
-	if a.mode == ModeHang {
-		<-gone
-		return
-	}
-	if !pause(a.wait, gone) {
-		return
-	}
-	if a.mode == ModeReset || a.mode == ModeConnect {
-		hangUp(w)
-		return
-	}
-	if a.status != http.StatusOK {
-		refuse(w, a)
-		return
-	}
-	if sent.Stream {
-		h.stream(w, a, gone)
-		return
-	}
-	h.whole(w, a)
-}
-
-func pause(d time.Duration, gone <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-gone:
-		return false
-	}
-}
-
-// hangUp resets the connection.
-func hangUp(w http.ResponseWriter) {
-	c, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	if m, ok := c.(*memnet.Conn); ok {
-		m.Reset()
-	}
-	_ = c.Close() // it is gone
-}
-
-func refuse(w http.ResponseWriter, a answer) {
-	w.Header().Set("Content-Type", "application/json")
-	if a.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(a.retryAfter.Seconds())))
-	}
-	w.WriteHeader(a.status)
-	_, _ = io.WriteString(w, `{"error":{"message":"The drill says so.","type":"server_error","code":null}}`) // the router has left
-}
-
-func (h *host) whole(w http.ResponseWriter, a answer) {
-	w.Header().Set("Content-Type", "application/json")
-	text := `{"id":"c","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"It answers."},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":3}}`
-	switch a.mode {
-	case ModeInside:
-		text = `{"error":{"message":"The drill says so.","type":"server_error","code":null}}`
-	case ModeCut:
-		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-		text = text[:len(text)/2]
-	}
-	_, _ = io.WriteString(w, text) // the router has left
-}
-
-const piece = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choices\":[{\"index\":0,\"delta\":{%s},\"finish_reason\":%s}]}\n\n"
-
-// stream sends a first content, the end after the rest of its time.
-func (h *host) stream(w http.ResponseWriter, a answer, gone <-chan struct{}) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	if a.mode == ModeInside {
-		_, _ = io.WriteString(w, "data: {\"error\":{\"message\":\"The drill says so.\",\"type\":\"server_error\"}}\n\n")
-		return
-	}
-	fmt.Fprintf(w, piece, `"content":"It "`, "null")
-	_ = http.NewResponseController(w).Flush()
-	// Long streams move, or the idle timer would end them.
-	for left := a.rest; left > 0; left -= 10 * time.Second {
-		if !pause(min(left, 10*time.Second), gone) {
-			return
-		}
-		if a.mode == ModeCut {
-			hangUp(w)
-			return
-		}
-		fmt.Fprintf(w, piece, `"content":"answers."`, "null")
-		_ = http.NewResponseController(w).Flush()
-	}
-	fmt.Fprintf(w, piece, "", `"stop"`)
-	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+// weakness is what the router is robbed of.
+type weakness struct {
+	breaker func(*breaker.Config)
+	config  func(*config.Config)
 }

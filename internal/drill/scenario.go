@@ -6,41 +6,110 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/hourthree/hourthree/internal/config"
 )
 
 // Scenario is an outage as data: who calls, what is called, what goes wrong
 // when, and what must hold. Times are virtual, from its beginning; rates are a
 // second.
 type Scenario struct {
-	Name     string `yaml:"name"`
-	Title    string `yaml:"title"`
-	Incident string `yaml:"incident"` // id in the library, "" for none
-	// Start is the incident's own clock at 0, Compression how many of its
-	// seconds one virtual second stands for.
-	Start       time.Time     `yaml:"start"`
-	Compression float64       `yaml:"compression"`
-	Length      time.Duration `yaml:"length"`
-	Facts       []string      `yaml:"facts"`       // from the sources
-	Assumptions []string      `yaml:"assumptions"` // ours
-	Workloads   []Workload    `yaml:"workloads"`
-	Targets     []Target      `yaml:"targets"` // in order of preference
-	Faults      []Fault       `yaml:"faults"`
-	Marks       []Moment      `yaml:"marks"`
-	Criteria    []Criterion   `yaml:"criteria"`
+	// Name is the scenario's own: lower case, with hyphens.
+	Name string `yaml:"name"`
+	// Title is one line for a list.
+	Title string `yaml:"title"`
+	// Incident is its id in the library; nothing for none.
+	Incident string `yaml:"incident"`
+	// Start is the incident's own clock at 0.
+	Start time.Time `yaml:"start"`
+	// Compression is how many of the incident's seconds one virtual second stands for. Default 1.
+	Compression float64 `yaml:"compression"`
+	// Length is when arrivals end.
+	Length time.Duration `yaml:"length"`
+	// Facts come from the sources.
+	Facts []string `yaml:"facts"`
+	// Assumptions are ours: what the sources do not say and the scenario needs.
+	Assumptions []string `yaml:"assumptions"`
+	// Gateway is what the contenders run on. Without it the place in the middle costs nothing and cannot fail.
+	Gateway *Gateway `yaml:"gateway"`
+	// Workloads are the callers.
+	Workloads []Workload `yaml:"workloads"`
+	// Targets are model deployments, in order of preference.
+	Targets []Target `yaml:"targets"`
+	// Faults are what goes wrong.
+	Faults []Fault `yaml:"faults"`
+	// Actions are what operators do to the contenders.
+	Actions []Action `yaml:"actions"`
+	// Marks are the incident's own moments.
+	Marks []Moment `yaml:"marks"`
+	// Criteria are what must hold for the router.
+	Criteria []Criterion `yaml:"criteria"`
 }
 
-// Workload is a caller: its arrivals and the retry layers of its own stack.
+// Gateway is the place in the middle, where the contenders run.
+type Gateway struct {
+	// Instances share the capacity; calls go round. Default 1.
+	Instances int `yaml:"instances"`
+	// Capacity is the full calls a second of all instances together; 0 is no bound.
+	Capacity float64 `yaml:"capacity"`
+	// Refusal is the cost of a call that is refused after its body was read, as a share of a full one.
+	Refusal float64 `yaml:"refusal"`
+	// Early is the cost of a call that is refused before its body is read.
+	Early float64 `yaml:"early"`
+	// Queue is the work that may wait before connections are turned away. Default 1s.
+	Queue time.Duration `yaml:"queue"`
+	// Memory of one instance; past it the instance is killed with everything on it. 0 is no bound.
+	Memory Size `yaml:"memory"`
+	// PerCall is the memory of a call in flight besides its body. Default 64KiB.
+	PerCall Size `yaml:"per_call"`
+	// Down is the time from a kill to service. Default 30s.
+	Down time.Duration `yaml:"down"`
+}
+
+// Workload is a kind of caller: arrivals and the retry layers of its own stack.
 type Workload struct {
-	Name    string        `yaml:"name"`
-	Rate    []Rate        `yaml:"rate"`
-	Stream  bool          `yaml:"stream"`
-	Timeout time.Duration `yaml:"timeout"` // of one call; a stream's is until its end
-	Retries []Layer       `yaml:"retries"` // outermost first
-	RPM     int           `yaml:"rpm"`     // limit at the router, 0 for none
+	// Name is the workload's, at the router too.
+	Name string `yaml:"name"`
+	// Callers are so many workloads alike, each with its own key and limit, shown as one. Default 1.
+	Callers int `yaml:"callers"`
+	// Model is what it asks for: the targets of this model serve it. Default m.
+	Model string `yaml:"model"`
+	// Rate is that of each caller, over time.
+	Rate []Rate `yaml:"rate"`
+	// Once makes one request at this time, besides the rate.
+	Once time.Duration `yaml:"once"`
+	// Stream asks for streams.
+	Stream bool `yaml:"stream"`
+	// Timeout of one call; a stream's is until its end. Default 30s.
+	Timeout time.Duration `yaml:"timeout"`
+	// Body is the size of its requests.
+	Body Body `yaml:"body"`
+	// Retries are the layers of its own stack, outermost first; they multiply.
+	Retries []Layer `yaml:"retries"`
+	// RPM is the limit of each caller at the router; 0 is none.
+	RPM int `yaml:"rpm"`
+	// Concurrency is the limit of each caller at the router; 0 is none.
+	Concurrency int `yaml:"concurrency"`
+	// Priority at the router: critical, interactive or batch.
+	Priority string `yaml:"priority"`
+	// Agent is the User-Agent it sends. Default: that of the official Python client.
+	Agent string `yaml:"agent"`
+	// Malformed requests are broken in a way that only a target can tell: it answers 400.
+	Malformed bool `yaml:"malformed"`
+	// Keys is how many keys its users have, each used by Zipf's law; for targets with a key store.
+	Keys int `yaml:"keys"`
+}
+
+// Body is the size of requests: quantiles between which sizes are drawn,
+// evenly in their logarithm.
+type Body struct {
+	P50 Size `yaml:"p50"` // default 1KiB
+	P95 Size `yaml:"p95"` // default p50
+	P99 Size `yaml:"p99"` // default p95
+	Max Size `yaml:"max"` // default p99
 }
 
 // Rate holds from At until the next one.
@@ -54,20 +123,61 @@ type Layer struct {
 	Attempts int           `yaml:"attempts"` // calls in all, the first included
 	Backoff  time.Duration `yaml:"backoff"`  // before the first repeat, then doubled
 	Jitter   bool          `yaml:"jitter"`   // between nothing and the backoff
-	On       []string      `yaml:"on"`       // 5xx, 429, timeout, reset
-	Obeys    bool          `yaml:"obeys"`    // stops at x-should-retry: false, as official clients do
+	On       []string      `yaml:"on"`       // 5xx, 4xx, 429, timeout, reset
+	Obeys    bool          `yaml:"obeys"`    // stops at x-should-retry: false and waits for Retry-After, as official clients do
 }
 
 // Target is a model deployment at a provider.
 type Target struct {
-	Name     string        `yaml:"name"`
-	Domain   string        `yaml:"domain"`   // failure domain; default the name
-	Capacity float64       `yaml:"capacity"` // calls a second
-	Refusal  float64       `yaml:"refusal"`  // cost of a refused call, as a share of a served one
-	Queue    time.Duration `yaml:"queue"`    // work it takes on before it refuses
-	Latency  time.Duration `yaml:"latency"`  // to the whole answer, or to the first content of a stream
-	Stream   time.Duration `yaml:"stream"`   // from there to the end of a stream
-	Degraded bool          `yaml:"degraded"` // a last resort, not a target of the model
+	// Name is the target's, and its provider's.
+	Name string `yaml:"name"`
+	// Model it serves. Default m.
+	Model string `yaml:"model"`
+	// Domain is its failure domain. Default: its name.
+	Domain string `yaml:"domain"`
+	// Capacity in calls a second.
+	Capacity float64 `yaml:"capacity"`
+	// Refusal is what a refused call costs, as a share of a served one.
+	Refusal float64 `yaml:"refusal"`
+	// Queue is the work it takes on before it refuses.
+	Queue time.Duration `yaml:"queue"`
+	// Latency to the whole answer, or to the first content of a stream.
+	Latency time.Duration `yaml:"latency"`
+	// Stream is the time from there to the end of a stream.
+	Stream time.Duration `yaml:"stream"`
+	// Slows is how many times as long both take at full load. Default 1.
+	Slows float64 `yaml:"slows"`
+	// Memory of what serves it; past it the target is killed with everything on it. 0 is no bound.
+	Memory Size `yaml:"memory"`
+	// PerCall is the memory of a call in flight besides its body. Default 64KiB.
+	PerCall Size `yaml:"per_call"`
+	// Down is the time from a kill to service. Default 30s.
+	Down time.Duration `yaml:"down"`
+	// RPM is the limit that the operator has given the router for it; 0 is none.
+	RPM int `yaml:"rpm"`
+	// Concurrency is the same for calls at once.
+	Concurrency int `yaml:"concurrency"`
+	// Degraded makes it a last resort, not a target of the model.
+	Degraded bool `yaml:"degraded"`
+	// Keys is the store that it looks callers' keys up in, behind a cache.
+	Keys *KeyStore `yaml:"keys"`
+	// Verdict is a limiter of the provider's own.
+	Verdict *Verdict `yaml:"verdict"`
+}
+
+// KeyStore is where a target looks a caller's key up once; then it knows it.
+// A lookup that fails is answered 401.
+type KeyStore struct {
+	Capacity float64       `yaml:"capacity"` // lookups a second
+	Refusal  float64       `yaml:"refusal"`  // cost of a lookup that fails, as a share of one that does not
+	Queue    time.Duration `yaml:"queue"`    // work that waits
+}
+
+// Verdict is a limiter that judges each caller and punishes all: when one asks
+// for more than it may, every call is refused with 429 for a while.
+type Verdict struct {
+	RPS float64       `yaml:"rps"` // what one caller may ask for, over 10 s
+	For time.Duration `yaml:"for"` // how long the verdict stands
 }
 
 // The modes of a Fault besides a status of three digits.
@@ -78,21 +188,55 @@ const (
 	ModeCut     = "cut"          // the answer breaks off in the middle
 	ModeInside  = "error-in-200" // a success with an error in it
 	ModeSlow    = "slow"         // Factor times the latency
+	ModeFirst   = "slow-first"   // Factor times the latency to the first content alone
+	ModeDrip    = "drip"         // Factor times the rest of a stream
+	ModeWrong   = "wrong"        // a well-formed answer that is wrong
 	ModeLess    = "capacity"     // Factor of the capacity
+	ModeCold    = "cold"         // Factor of the capacity, which Warm served calls bring back
+	ModeForget  = "forget"       // the key store's cache is lost at At
+	ModeDrop    = "drop"         // at At, Share of the running calls break off
+	ModeRelabel = "relabel"      // in a workload's own stack: a 429 becomes a 500, and what it said is lost
 )
 
-// Fault is what goes wrong with a target for a while. Faults of the same target
-// are looked at in order; the shares of one moment add up.
+// Fault is what goes wrong with a target, or in a workload's own stack, for a
+// while. Faults of the same target are looked at in order; the shares of one
+// moment add up.
 type Fault struct {
-	Target     string        `yaml:"target"`
-	At         time.Duration `yaml:"at"`
-	Until      time.Duration `yaml:"until"`
-	Mode       string        `yaml:"mode"`
-	Share      float64       `yaml:"share"`  // of calls, default all
-	To         float64       `yaml:"to"`     // the share rises or falls to this until Until; 0 is constant
-	After      time.Duration `yaml:"after"`  // of a failing answer
-	Factor     float64       `yaml:"factor"` // of slow and capacity
+	// Target that fails; nothing with mode relabel.
+	Target string `yaml:"target"`
+	// Workload that it fails for. Default: all.
+	Workload string `yaml:"workload"`
+	// At is when it begins.
+	At time.Duration `yaml:"at"`
+	// Until is when it ends.
+	Until time.Duration `yaml:"until"`
+	// Mode is a status of three digits, or one of the words.
+	Mode string `yaml:"mode"`
+	// Share of the calls. Default 1.
+	Share float64 `yaml:"share"`
+	// To is what the share rises or falls to by Until; 0 is constant.
+	To float64 `yaml:"to"`
+	// After is when a failing answer comes.
+	After time.Duration `yaml:"after"`
+	// Factor of slow, slow-first, drip, capacity and cold. Default 1.
+	Factor float64 `yaml:"factor"`
+	// Warm is how many served calls warm a cold target.
+	Warm int `yaml:"warm"`
+	// RetryAfter is what a failing answer says; 0 is nothing.
 	RetryAfter time.Duration `yaml:"retry_after"`
+}
+
+// Action is what an operator does to every contender's gateway.
+type Action struct {
+	At time.Duration `yaml:"at"`
+	// Do is reload, restart (drain, then start anew), kill (and start after Down), drain (and stay away until Until) or quarantine.
+	Do string `yaml:"do"`
+	// Instance it is done to, from 1. Default: all, one after the other.
+	Instance int `yaml:"instance"`
+	// Every is the pause from one instance to the next.
+	Every time.Duration `yaml:"every"`
+	// Workload of quarantine.
+	Workload string `yaml:"workload"`
 }
 
 // Moment is what happened in the incident, at a virtual time.
@@ -103,11 +247,23 @@ type Moment struct {
 
 // Criterion is what must hold for the router.
 type Criterion struct {
-	Name  string `yaml:"name"`
-	Expr  string `yaml:"expr"`  // see measure.go for its words
-	Needs string `yaml:"needs"` // a capability that this version lacks: reported, not judged
-	// Fails lists contenders for which it must not hold: the incident.
-	Fails []string `yaml:"fails"`
+	Name  string   `yaml:"name"`
+	Expr  string   `yaml:"expr"`  // see measure.go for its words
+	Needs string   `yaml:"needs"` // a capability that this version lacks: reported, not judged
+	Fails []string `yaml:"fails"` // contenders for which it must not hold: the incident
+}
+
+// Size is a number of bytes, written as 64MiB.
+type Size int64
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (s *Size) UnmarshalYAML(n *yaml.Node) error {
+	b, err := config.ParseBytes(n.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", n.Line, err)
+	}
+	*s = Size(b)
+	return nil
 }
 
 // Parse reads a scenario. Unknown keys and what cannot be played are errors
@@ -122,103 +278,43 @@ func Parse(data []byte) (*Scenario, error) {
 		}
 		return nil, err
 	}
-	for i := range s.Targets {
-		s.Targets[i].Domain = cmp.Or(s.Targets[i].Domain, s.Targets[i].Name)
-	}
-	for i := range s.Faults {
-		s.Faults[i].Share = cmp.Or(s.Faults[i].Share, 1)
-		s.Faults[i].Factor = cmp.Or(s.Faults[i].Factor, 1)
-	}
-	for i := range s.Workloads {
-		s.Workloads[i].Timeout = cmp.Or(s.Workloads[i].Timeout, 30*time.Second)
-	}
+	s.fill()
 	return s, s.check()
 }
 
-// check collects everything that makes a scenario unplayable.
-func (s *Scenario) check() error {
-	var all []error
-	bad := func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) }
-	if s.Name == "" || s.Title == "" {
-		bad("name and title are needed")
-	}
-	if s.Length <= 0 || s.Length > 48*time.Hour {
-		bad("length: must be above 0 and at most 48h")
-	}
-	if s.Compression <= 0 {
-		bad("compression: must be above 0")
-	}
-	if len(s.Workloads) == 0 || len(s.Targets) == 0 || len(s.Criteria) == 0 {
-		bad("workloads, targets and criteria need at least one entry each")
-	}
-	for i, w := range s.Workloads {
-		w.check(func(format string, args ...any) {
-			bad("workloads[%d] %s: "+format, append([]any{i, w.Name}, args...)...)
-		})
-	}
-	for i, t := range s.Targets {
-		if t.Name == "" || t.Capacity <= 0 || t.Latency < 0 || t.Refusal < 0 {
-			bad("targets[%d] %s: needs a name, a capacity above 0, latency and refusal not below 0", i, t.Name)
-		}
-	}
-	for i, f := range s.Faults {
-		f.check(s, func(format string, args ...any) { bad("faults[%d]: "+format, append([]any{i}, args...)...) })
-	}
-	for i, c := range s.Criteria {
-		if err := compile(c.Expr); err != nil {
-			bad("criteria[%d] %s: %w", i, c.Name, err)
-		}
-		for _, f := range c.Fails {
-			if _, ok := find(f); !ok || f == "router" {
-				bad("criteria[%d] %s: fails: %q is none of %v", i, c.Name, f, Names()[1:])
-			}
-		}
-	}
-	return errors.Join(all...)
-}
+// Defaults of a scenario.
+const (
+	model       = "m"
+	perCall     = 64 << 10
+	defaultDown = 30 * time.Second
+	bodySize    = 1 << 10
+	// agent is a client that obeys.
+	agent = "OpenAI/Python 2.8.0"
+)
 
-func (w *Workload) check(bad func(string, ...any)) {
-	if w.Name == "" || len(w.Rate) == 0 {
-		bad("needs a name and a rate")
+// fill puts the defaults in.
+func (s *Scenario) fill() {
+	if g := s.Gateway; g != nil {
+		g.Instances, g.Queue = cmp.Or(g.Instances, 1), cmp.Or(g.Queue, time.Second)
+		g.PerCall, g.Down = cmp.Or(g.PerCall, perCall), cmp.Or(g.Down, defaultDown)
 	}
-	for i, r := range w.Rate {
-		if r.RPS < 0 || r.RPS > 10_000 || i > 0 && r.At <= w.Rate[i-1].At {
-			bad("rate[%d]: rps must be 0 to 10000, and at must rise", i)
-		}
+	for i := range s.Targets {
+		t := &s.Targets[i]
+		t.Domain, t.Model, t.Slows = cmp.Or(t.Domain, t.Name), cmp.Or(t.Model, model), cmp.Or(t.Slows, 1)
+		t.PerCall, t.Down = cmp.Or(t.PerCall, perCall), cmp.Or(t.Down, defaultDown)
 	}
-	for i, l := range w.Retries {
-		if l.Attempts < 1 || l.Attempts > 100 {
-			bad("retries[%d]: attempts must be 1 to 100", i)
-		}
-		for _, on := range l.On {
-			if !slices.Contains([]string{"5xx", "429", "timeout", "reset"}, on) {
-				bad("retries[%d]: on: %q is none of 5xx, 429, timeout, reset", i, on)
-			}
-		}
+	for i := range s.Faults {
+		f := &s.Faults[i]
+		f.Share, f.Factor = cmp.Or(f.Share, 1), cmp.Or(f.Factor, 1)
 	}
-}
-
-func (f *Fault) check(s *Scenario, bad func(string, ...any)) {
-	if !slices.ContainsFunc(s.Targets, func(t Target) bool { return t.Name == f.Target }) {
-		bad("target %q does not exist", f.Target)
+	for i := range s.Workloads {
+		w := &s.Workloads[i]
+		w.Timeout, w.Model = cmp.Or(w.Timeout, 30*time.Second), cmp.Or(w.Model, model)
+		w.Callers, w.Agent = cmp.Or(w.Callers, 1), cmp.Or(w.Agent, agent)
+		b := &w.Body
+		b.P50 = cmp.Or(b.P50, bodySize)
+		b.P95 = cmp.Or(b.P95, b.P50)
+		b.P99 = cmp.Or(b.P99, b.P95)
+		b.Max = cmp.Or(b.Max, b.P99)
 	}
-	if f.Until <= f.At {
-		bad("until must be later than at")
-	}
-	if f.Share < 0 || f.Share > 1 || f.To < 0 || f.To > 1 {
-		bad("share and to must be 0 to 1")
-	}
-	modes := []string{ModeHang, ModeReset, ModeConnect, ModeCut, ModeInside, ModeSlow, ModeLess}
-	if !slices.Contains(modes, f.Mode) && f.status() == 0 {
-		bad("mode %q is none of %v and no status from 400 to 599", f.Mode, modes)
-	}
-}
-
-// status is the mode as a status, 0 when it is none.
-func (f *Fault) status() int {
-	var n int
-	if _, err := fmt.Sscanf(f.Mode, "%d", &n); err != nil || n < 400 || n > 599 || len(f.Mode) != 3 {
-		return 0
-	}
-	return n
 }

@@ -1,0 +1,213 @@
+package drill
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// names may stand in a configuration file and in a criterion.
+var names = regexp.MustCompile(`^[a-z0-9][a-z0-9@.-]{0,62}$`)
+
+// bad notes what makes a scenario unplayable.
+type bad func(format string, args ...any)
+
+func (b bad) in(format string, args ...any) bad {
+	place := fmt.Sprintf(format, args...)
+	return func(format string, args ...any) { b("%s: %w", place, fmt.Errorf(format, args...)) }
+}
+
+// check collects everything that makes a scenario unplayable.
+func (s *Scenario) check() error {
+	var all []error
+	bad := bad(func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) })
+	if !names.MatchString(s.Name) || s.Title == "" {
+		bad("name (lower case, digits and hyphens) and title are needed")
+	}
+	if s.Length <= 0 || s.Length > 48*time.Hour {
+		bad("length: must be above 0 and at most 48h")
+	}
+	if s.Compression <= 0 {
+		bad("compression: must be above 0")
+	}
+	if len(s.Workloads) == 0 || len(s.Targets) == 0 || len(s.Criteria) == 0 {
+		bad("workloads, targets and criteria need at least one entry each")
+	}
+	if s.Gateway != nil {
+		s.Gateway.check(bad.in("gateway"))
+	}
+	seen := map[string]bool{}
+	once := func(name string, bad func(string, ...any)) {
+		if !names.MatchString(name) {
+			bad("a name of lower case letters, digits, hyphens, dots and @ is needed")
+		} else if seen[name] {
+			bad("the name is taken; workloads and targets share one space")
+		}
+		seen[name] = true
+	}
+	for i, t := range s.Targets {
+		bad := bad.in("targets[%d] %s", i, t.Name)
+		once(t.Name, bad)
+		t.check(bad)
+	}
+	for i, w := range s.Workloads {
+		bad := bad.in("workloads[%d] %s", i, w.Name)
+		once(w.Name, bad)
+		w.check(s, bad)
+	}
+	for i, f := range s.Faults {
+		f.check(s, bad.in("faults[%d]", i))
+	}
+	for i, a := range s.Actions {
+		a.check(s, bad.in("actions[%d]", i))
+	}
+	for i, c := range s.Criteria {
+		c.check(s, bad.in("criteria[%d] %s", i, c.Name))
+	}
+	return errors.Join(all...)
+}
+
+func (g *Gateway) check(bad bad) {
+	if g.Instances < 1 || g.Instances > 20 {
+		bad("instances: must be 1 to 20")
+	}
+	if g.Capacity < 0 || g.Memory < 0 || g.PerCall < 0 || g.Queue < 0 || g.Down <= 0 {
+		bad("capacity, memory, per_call and queue must not be below 0, and down above it")
+	}
+	if g.Refusal < 0 || g.Refusal > 1 || g.Early < 0 || g.Early > 1 {
+		bad("refusal and early must be 0 to 1")
+	}
+}
+
+func (t *Target) check(bad bad) {
+	if t.Capacity <= 0 || t.Latency < 0 || t.Stream < 0 || t.Queue < 0 || t.Refusal < 0 || t.Slows < 1 {
+		bad("needs a capacity above 0, slows of 1 or more, and latency, stream, queue and refusal not below 0")
+	}
+	if t.Memory < 0 || t.PerCall < 0 || t.Down <= 0 || t.RPM < 0 || t.Concurrency < 0 {
+		bad("memory, per_call, rpm and concurrency must not be below 0, and down above it")
+	}
+	if k := t.Keys; k != nil && (k.Capacity <= 0 || k.Refusal < 0 || k.Queue < 0) {
+		bad("keys: needs a capacity above 0, refusal and queue not below 0")
+	}
+	if v := t.Verdict; v != nil && (v.RPS <= 0 || v.For <= 0) {
+		bad("verdict: needs rps and for above 0")
+	}
+}
+
+func (w *Workload) check(s *Scenario, bad bad) {
+	if len(w.Rate) == 0 && w.Once == 0 {
+		bad("needs a rate, or once")
+	}
+	if !slices.ContainsFunc(s.Targets, func(t Target) bool { return t.Model == w.Model && !t.Degraded }) {
+		bad("model: no target serves %q", w.Model)
+	}
+	for i, r := range w.Rate {
+		if r.RPS < 0 || r.RPS*float64(w.Callers) > 10_000 || i > 0 && r.At <= w.Rate[i-1].At {
+			bad("rate[%d]: rps must be 0 to 10000 together, and at must rise", i)
+		}
+	}
+	if w.Callers < 1 || w.Callers > 1000 || w.RPM < 0 || w.Concurrency < 0 || w.Keys < 0 || w.Keys > 1e6 {
+		bad("callers must be 1 to 1000, keys at most a million, rpm and concurrency not below 0")
+	}
+	if !slices.Contains([]string{"", "critical", "interactive", "batch"}, w.Priority) {
+		bad("priority: %q is none of critical, interactive, batch", w.Priority)
+	}
+	if b := w.Body; b.P50 < bodySize || b.P95 < b.P50 || b.P99 < b.P95 || b.Max < b.P99 || b.Max > 64<<20 {
+		bad("body: p50, p95, p99 and max must rise from 1KiB to 64MiB at most")
+	}
+	for i, l := range w.Retries {
+		if l.Attempts < 1 || l.Attempts > 100 {
+			bad("retries[%d]: attempts must be 1 to 100", i)
+		}
+		for _, on := range l.On {
+			if !slices.Contains(occasions, on) {
+				bad("retries[%d]: on: %q is none of %v", i, on, occasions)
+			}
+		}
+	}
+}
+
+// occasions are what a layer of retries may repeat on.
+var occasions = []string{"5xx", "4xx", "429", "timeout", "reset"}
+
+// modes are the words that a fault's mode may be.
+var modes = []string{
+	ModeHang, ModeReset, ModeConnect, ModeCut, ModeInside, ModeSlow, ModeFirst, ModeDrip, ModeWrong,
+	ModeLess, ModeCold, ModeForget, ModeDrop, ModeRelabel,
+}
+
+func (f *Fault) check(s *Scenario, bad bad) {
+	switch target := s.target(f.Target); {
+	case f.Mode == ModeRelabel && (f.Target != "" || f.Workload == ""):
+		bad("relabel happens in a workload's stack: it needs a workload and no target")
+	case f.Mode != ModeRelabel && target == nil:
+		bad("target %q does not exist", f.Target)
+	case f.Mode == ModeForget && target.Keys == nil:
+		bad("target %q has no key store to forget", f.Target)
+	}
+	if f.Workload != "" && !slices.ContainsFunc(s.Workloads, func(w Workload) bool { return w.Name == f.Workload }) {
+		bad("workload %q does not exist", f.Workload)
+	}
+	if moment := f.Mode == ModeForget || f.Mode == ModeDrop; f.Until <= f.At && !moment {
+		bad("until must be later than at")
+	}
+	if f.Share < 0 || f.Share > 1 || f.To < 0 || f.To > 1 || f.Factor < 0 {
+		bad("share and to must be 0 to 1, and factor not below 0")
+	}
+	if f.Mode == ModeCold && f.Warm < 1 {
+		bad("warm: how many served calls warm it?")
+	}
+	if !slices.Contains(modes, f.Mode) && f.status() == 0 {
+		bad("mode %q is none of %v and no status from 400 to 599", f.Mode, modes)
+	}
+}
+
+func (s *Scenario) target(name string) *Target {
+	for i := range s.Targets {
+		if s.Targets[i].Name == name {
+			return &s.Targets[i]
+		}
+	}
+	return nil
+}
+
+// deeds are what an action may do.
+var deeds = []string{"reload", "restart", "kill", "drain", "quarantine"}
+
+func (a *Action) check(s *Scenario, bad bad) {
+	if !slices.Contains(deeds, a.Do) {
+		bad("do: %q is none of %v", a.Do, deeds)
+	}
+	n := 1
+	if s.Gateway != nil {
+		n = s.Gateway.Instances
+	}
+	if a.Instance < 0 || a.Instance > n || a.Every < 0 || a.At < 0 {
+		bad("instance must be 1 to %d, at and every not below 0", n)
+	}
+	if a.Do == "quarantine" && !slices.ContainsFunc(s.Workloads, func(w Workload) bool { return w.Name == a.Workload }) {
+		bad("workload %q does not exist", a.Workload)
+	}
+}
+
+func (c *Criterion) check(s *Scenario, bad bad) {
+	if err := s.compile(c.Expr); err != nil {
+		bad("%w", err)
+	}
+	for _, f := range c.Fails {
+		if _, ok := find(f); !ok || f == "router" {
+			bad("fails: %q is none of %v", f, Names()[1:])
+		}
+	}
+}
+
+// status is the mode as a status, 0 when it is none.
+func (f *Fault) status() int {
+	var n int
+	if _, err := fmt.Sscanf(f.Mode, "%d", &n); err != nil || n < 400 || n > 599 || len(f.Mode) != 3 {
+		return 0
+	}
+	return n
+}

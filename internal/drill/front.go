@@ -1,0 +1,158 @@
+package drill
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// front is the scenario's gateway with a modelled policy on it: instances that
+// share the capacity, each with what its policy has learned.
+type front struct {
+	*play
+	policy func() caller
+	rooms  []*room
+	turn   atomic.Uint64
+}
+
+// room is one instance of the gateway.
+type room struct {
+	book *targetBook
+
+	mu      sync.Mutex
+	machine machine
+	policy  caller
+	away    bool // drained
+}
+
+// newRooms makes the instances of the scenario's gateway; one without bounds
+// when it says nothing.
+func (p *play) newRooms() (out []*room) {
+	g := p.Gateway
+	if g == nil {
+		g = &Gateway{Instances: 1}
+	}
+	for i := range g.Instances {
+		out = append(out, &room{
+			book:    p.books.gateways[i],
+			machine: machine{capacity: g.Capacity / float64(g.Instances), queue: g.Queue, memory: int64(g.Memory), down: g.Down},
+		})
+	}
+	return out
+}
+
+func newFront(p *play, policy func() caller) *front {
+	f := &front{play: p, policy: policy, rooms: p.newRooms()}
+	for _, r := range f.rooms {
+		r.policy = policy()
+	}
+	return f
+}
+
+// next is the instance whose turn it is, of those that serve; nil when none
+// does.
+func (f *front) next() *room {
+	now := time.Now()
+	for range f.rooms {
+		r := f.rooms[int(f.turn.Add(1))%len(f.rooms)]
+		r.mu.Lock()
+		_, up := r.machine.serves(now)
+		up = up && !r.away
+		r.mu.Unlock()
+		if up {
+			return r
+		}
+	}
+	return nil
+}
+
+func (f *front) call(ctx context.Context, c call) reply {
+	r := f.next()
+	if r == nil {
+		return reply{broken: true}
+	}
+	if f.Gateway == nil {
+		return r.policy.call(ctx, c)
+	}
+	policy, life, wait, full := r.enter(f.play, c)
+	defer r.exit(f.play, c)
+	if full {
+		return reply{status: 503}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	gone := make(chan reply, 1)
+	go func() {
+		if !pause(wait, ctx.Done()) {
+			gone <- reply{late: true}
+			return
+		}
+		gone <- policy.call(ctx, c)
+	}()
+	select {
+	case out := <-gone:
+		return out
+	case <-life: // killed
+		cancel()
+		<-gone
+		return reply{broken: true}
+	}
+}
+
+// enter puts a call on the instance: it waits for the work before it, or is
+// refused.
+func (r *room) enter(p *play, c call) (policy caller, life <-chan struct{}, wait time.Duration, full bool) {
+	now, at := time.Now(), p.since()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	life, _ = r.machine.serves(now)
+	if r.machine.enter(now, c.bytes+int64(p.Gateway.PerCall), 0) {
+		r.book.killed(at)
+	}
+	cost := 1.0
+	if full = r.machine.full(now); full {
+		cost = p.Gateway.Refusal
+	}
+	wait = r.machine.waits(now)
+	r.machine.work(now, 1, cost)
+	r.book.beginAt(at, &r.machine, now, full, r.machine.held)
+	return r.policy, life, wait, full
+}
+
+func (r *room) exit(p *play, c call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.machine.exit(c.bytes + int64(p.Gateway.PerCall))
+}
+
+// act does to a modelled gateway what can be done to it. What it has learned is
+// lost when it starts anew.
+func (f *front) act(a Action) {
+	for i, r := range f.rooms {
+		if a.Instance > 0 && a.Instance != i+1 {
+			continue
+		}
+		r.mu.Lock()
+		switch a.Do {
+		case "restart":
+			r.policy = f.policy()
+		case "kill":
+			r.machine.kill(time.Now())
+			r.book.killed(f.since())
+			r.policy = f.policy()
+		case "drain":
+			r.away = true
+		}
+		r.mu.Unlock()
+		if a.Every > 0 && i < len(f.rooms)-1 {
+			time.Sleep(a.Every)
+		}
+	}
+}
+
+func (f *front) close() {}
+
+// gatewayName is that of an instance, from 0.
+func gatewayName(i int) string { return fmt.Sprintf("gateway-%d", i+1) }
