@@ -40,7 +40,7 @@ var (
 )
 
 // parts are the names that -only takes.
-var parts = []string{"json", "open", "sse", "memory", "large"}
+var parts = []string{"json", "open", "sse", "refusal", "memory", "large"}
 
 func main() {
 	contend.Dispatch()

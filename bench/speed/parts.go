@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -39,7 +40,7 @@ func (b *bench) all(ctx context.Context, want func(string) bool) error {
 		name  string
 		floor bool // measured without a proxy too
 		turn  func(ctx context.Context, addr string, p *contend.Process, c *contender) error
-	}{{"json", false, b.jsonTurn}, {"open", true, b.openTurn}, {"sse", true, b.sseTurn}}
+	}{{"json", false, b.jsonTurn}, {"open", true, b.openTurn}, {"sse", true, b.sseTurn}, {"refusal", false, b.refusalTurn}}
 	for _, t := range timed {
 		for round := 0; want(t.name) && round < b.plan.Rounds; round++ {
 			fmt.Fprintf(os.Stderr, "%s, round %d of %d\n", t.name, round+1, b.plan.Rounds)
@@ -163,6 +164,39 @@ func (b *bench) sseTurn(ctx context.Context, addr string, p *contend.Process, c 
 	c.add("sse_delay_p50_us", micros(q[0]))
 	c.add("sse_delay_p99_us", micros(q[1]))
 	c.add("sse_first_p50_us", micros(stat.Quantile(r.First(), 0.5)))
+	return nil
+}
+
+// refusalTurn is the closed loop of a workload beyond its limit: what the router
+// spends on a request that it refuses before its body is read. Nobody else has
+// such a workload.
+func (b *bench) refusalTurn(ctx context.Context, addr string, p *contend.Process, c *contender) error {
+	if c != b.out.of(router) {
+		return nil
+	}
+	l, err := load.New(load.Options{Addr: addr, Key: contend.OverKey, Timeout: patience})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if _, err := l.Closed(ctx, load.Closed{Conns: closedConns, Duration: b.plan.Warm}); err != nil { // uses up the burst
+		return err
+	}
+	before := p.CPU()
+	r, err := l.Closed(ctx, load.Closed{Conns: closedConns, Duration: b.plan.JSON})
+	if err != nil {
+		return err
+	}
+	used, refused := p.CPU()-before, 0
+	for _, s := range r.Samples {
+		if s.Status == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused < len(r.Samples)*99/100 {
+		c.Failed["refusal: not refused"] = len(r.Samples) - refused
+	}
+	c.add("refusal_cpu_ms_per_1k", perThousand(used, refused))
 	return nil
 }
 

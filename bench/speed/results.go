@@ -118,6 +118,13 @@ func (r *results) print(w io.Writer) {
 		column{"CPU us/chunk", 1, med("sse_cpu_us_per_chunk")}, column{"x nginx", 2, to(nginx, "sse_cpu_us_per_chunk")},
 		column{"delay p50", 0, med("sse_delay_p50_us")}, column{"p99", 0, med("sse_delay_p99_us")},
 		column{"first p50", 0, med("sse_first_p50_us")}, column{"chunks/s", 0, med("sse_chunks_per_s")})
+	served := func(n string) float64 { // a stream of answerChunks, from the other parts
+		return r.median(n, "json_cpu_ms_per_1k") + r.median(n, "sse_cpu_us_per_chunk")*answerChunks
+	}
+	r.table(w, fmt.Sprintf("Refusal before the body is read, closed loop, %d connections", closedConns), []string{router},
+		column{"ms/1k refusals", 1, med("refusal_cpu_ms_per_1k")},
+		column{"x JSON", 2, func(n string) float64 { return r.median(n, "refusal_cpu_ms_per_1k") / r.median(n, "json_cpu_ms_per_1k") }},
+		column{fmt.Sprintf("x stream of %d", answerChunks), 3, func(n string) float64 { return r.median(n, "refusal_cpu_ms_per_1k") / served(n) }})
 	r.table(w, fmt.Sprintf("Memory, %d open streams (resident MB)", heldStreams), proxies,
 		column{"idle", 1, med("rss_idle_mb")}, column{"held", 1, med("rss_held_mb")}, column{"KB/stream", 1, med("kb_per_stream")},
 		column{fmt.Sprintf("%v after", r.Plan.Rest), 1, med("rss_after_mb")})
@@ -130,6 +137,9 @@ func (r *results) print(w io.Writer) {
 		report.Checks(w, "Targets (1st: for now; P: where it goes)", r.Checks)
 	}
 }
+
+// answerChunks is an answer of ordinary length.
+const answerChunks = 300
 
 // printFailed names what did not succeed: its figures are not worth much.
 func (r *results) printFailed(w io.Writer) {

@@ -40,14 +40,20 @@ func (i instant) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
+// overKey is that of a workload beyond its limit.
+const overKey = "key-of-a-workload-beyond-its-limit"
+
 // BenchmarkPipeline is the router without sockets: everything between a parsed
-// request and the upstream's round trip, with the log written to a file.
+// request and the upstream's round trip, with the log written to a file. The
+// refusal is that of a workload beyond its limit.
 func BenchmarkPipeline(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "hourthree.yaml")
 	text := "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\n" +
 		"providers: {a: {type: openai, api_key: secret-of-a}}\n" +
 		"models: {m: {targets: [{provider: a, model: real}]}}\n" +
-		"workloads: {team: {keys: [" + callerKey + "], limits: {rpm: 100000000, tpm: 100000000000, concurrency: 1000}}}\n"
+		"workloads:\n" +
+		"  team: {keys: [" + callerKey + "], limits: {rpm: 100000000, tpm: 100000000000, concurrency: 1000}}\n" +
+		"  over: {keys: [" + overKey + "], limits: {rpm: 1}}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
@@ -63,19 +69,29 @@ func BenchmarkPipeline(b *testing.B) {
 	}
 	defer a.Stop()
 	handler := a.gateway.Handler()
-	for name, stream := range map[string]string{"json": "false", "stream": "true"} {
-		body := `{"model":"m","stream":` + stream + `,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 130) + `"}]}`
-		b.Run(name, func(b *testing.B) {
+	for _, c := range []struct {
+		name, stream, key string
+		status            int
+	}{
+		{"json", "false", callerKey, http.StatusOK}, {"stream", "true", callerKey, http.StatusOK},
+		{"refusal", "true", overKey, http.StatusTooManyRequests},
+	} {
+		body := `{"model":"m","stream":` + c.stream + `,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 130) + `"}]}`
+		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()
 			r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
 			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Authorization", "Bearer "+callerKey)
+			r.Header.Set("Authorization", "Bearer "+c.key)
 			r.ContentLength = int64(len(body))
+			for range 20 { // the burst of the one beyond its limit
+				r.Body = io.NopCloser(strings.NewReader(body))
+				handler.ServeHTTP(&quiet{header: http.Header{}}, r)
+			}
 			for b.Loop() {
 				r.Body = io.NopCloser(strings.NewReader(body))
 				w := &quiet{header: http.Header{}}
 				handler.ServeHTTP(w, r)
-				if w.status != http.StatusOK {
+				if w.status != c.status {
 					b.Fatalf("status %d", w.status)
 				}
 			}

@@ -14,6 +14,9 @@ import (
 // Key is the API key of the workload in the router's configuration.
 const Key = "bench-workload-key"
 
+// OverKey is that of a workload that is always beyond its limit.
+const OverKey = "bench-workload-beyond-its-limit"
+
 const routerPackage = "github.com/hourthree/hourthree/cmd/hourthree"
 
 // Build builds the router from the tree into dir and returns its path.
@@ -84,6 +87,6 @@ func routerConf(listen, admin string, order Order, addrs []string) string {
 		fmt.Fprintf(&providers, "  upstream%d: {type: openai-compatible, base_url: \"http://%s/v1\", api_key: bench-upstream-key, domain: upstream%d}\n", i+1, a, i+1)
 		fmt.Fprintf(&targets, "      - {provider: upstream%d, order: %d, limits: %s}\n", i+1, rank, limits)
 	}
-	return fmt.Sprintf("listen: %s\nadmin: {listen: %s}\nproviders:\n%smodels:\n  %s:\n    targets:\n%sworkloads:\n  bench: {keys: [%s], limits: %s}\n",
-		listen, admin, providers.String(), upstream.Model, targets.String(), Key, limits)
+	return fmt.Sprintf("listen: %s\nadmin: {listen: %s}\nproviders:\n%smodels:\n  %s:\n    targets:\n%sworkloads:\n  bench: {keys: [%s], limits: %s}\n  over: {keys: [%s], limits: {rpm: 1}}\n",
+		listen, admin, providers.String(), upstream.Model, targets.String(), Key, limits, OverKey)
 }
