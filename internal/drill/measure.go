@@ -34,6 +34,7 @@ type words struct {
 	Crashes  func(place string) float64                                  `expr:"crashes"`    // kills for lack of memory, or by an action
 	Opens    func(target string, from, to float64) float64               `expr:"opens"`      // times its breaker opened from closed or ramp
 	Probes   func(target string, from, to float64) float64               `expr:"probes"`     // most calls at once that were made while its breaker was half open
+	Said     func(what string, from float64) float64                     `expr:"said"`       // s from from until the contender reports it; inf when never
 	Left     func(target string, from float64) float64                   `expr:"left_after"` // s from from until a step with at most two calls a second; inf when never
 	Back     func(target string, from, share float64) float64            `expr:"back_after"` // s from from until a step with that share of the calls of the first minute; inf when never
 }
@@ -74,6 +75,9 @@ func (v *namesIn) Visit(n *ast.Node) {
 		return
 	}
 	s := v.scenario
+	if word.Value == "said" {
+		return
+	}
 	if slices.Contains(ofWorkloads, word.Value) {
 		if !slices.ContainsFunc(s.Workloads, func(w Workload) bool { return w.Name == name.Value }) {
 			v.err = fmt.Errorf("there is no workload %q", name.Value)
@@ -162,6 +166,14 @@ func wordsOf(r *Run) words {
 		return n
 	}
 	w.Opens = r.opens
+	w.Said = func(what string, from float64) float64 {
+		for _, s := range r.Said {
+			if at := s.At.Seconds(); s.Text == what && at >= from {
+				return at - from
+			}
+		}
+		return math.Inf(1)
+	}
 	w.Left = func(target string, from float64) float64 {
 		return r.first(target, from, func(s TargetStep) bool { return float64(s.Calls) <= 2*r.Step.Seconds() })
 	}

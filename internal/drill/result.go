@@ -34,6 +34,7 @@ type Run struct {
 	Workloads []Series      `json:"workloads"`
 	Targets   []TargetRun   `json:"targets"`
 	Gateways  []TargetRun   `json:"gateways,omitempty"` // instances that the contender runs on
+	Said      []Mark        `json:"said,omitempty"`     // what the contender reported of the incident
 	Criteria  []Judgement   `json:"criteria"`
 	Step      time.Duration `json:"step_ns"` // length of one point of a series
 	Took      time.Duration `json:"-"`       // wall time
