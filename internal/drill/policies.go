@@ -70,7 +70,10 @@ func gatesOf(n int, gate func() gatekeeper) (gates []gatekeeper) {
 //
 // The one trial after fail_timeout: ngx_http_upstream_get_peer and
 // ngx_http_upstream_free_round_robin_peer in
-// github.com/nginx/nginx, src/http/ngx_http_upstream_round_robin.c.
+// github.com/nginx/nginx, src/http/ngx_http_upstream_round_robin.c. That servers
+// which are all out stay out until then: docs/xml/nginx/changes.xml, "will not
+// reset number of failures". Several backups would share the calls; here they are
+// taken in order.
 func passive1(n int) (policy, []gatekeeper) {
 	return policy{each: 1, moves: unsent, empty: 502}, gatesOf(n, func() gatekeeper {
 		return &passive{limit: 1, window: 10 * time.Second, counts: local}
@@ -103,7 +106,8 @@ func passive5xx(n int) (policy, []gatekeeper) {
 //
 // Retries stay at the lowest order that is not cooling, then comes the next
 // order: _get_order_filtered_deployments, litellm/utils.py, and
-// https://docs.litellm.ai/docs/router/learn/reliability.
+// https://docs.litellm.ai/docs/router/learn/reliability. They do not wait while
+// another deployment is well: _time_to_sleep_before_retry, litellm/router.py.
 func cooldown(n int) (policy, []gatekeeper) {
 	return policy{each: 3, repeats: either(local, any5xx, statuses(408, 409, 429)), empty: 429}, gatesOf(n, func() gatekeeper {
 		return &cooling{least: 5, share: 0.5, window: time.Minute, pause: 5 * time.Second}
