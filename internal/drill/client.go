@@ -24,6 +24,8 @@ type reply struct {
 	status   int  // 0 when there was none
 	late     bool // the caller gave up
 	broken   bool // reset, or cut off
+	unsent   bool // broken before there was a connection
+	begun    bool // broken after its beginning
 	stop     bool // x-should-retry: false
 	after    time.Duration
 }

@@ -76,7 +76,7 @@ func (f *front) call(ctx context.Context, c call) reply {
 	if f.Gateway == nil {
 		return r.policy.call(ctx, c)
 	}
-	policy, life, wait, full := r.enter(f.play, c)
+	policy, life, queued, full := r.enter(f.play, c)
 	defer r.exit(f.play, c)
 	if full {
 		return reply{status: 503}
@@ -85,7 +85,7 @@ func (f *front) call(ctx context.Context, c call) reply {
 	defer cancel()
 	gone := make(chan reply, 1)
 	go func() {
-		if !pause(wait, ctx.Done()) {
+		if !wait(queued, ctx.Done()) {
 			gone <- reply{late: true}
 			return
 		}
@@ -103,7 +103,7 @@ func (f *front) call(ctx context.Context, c call) reply {
 
 // enter puts a call on the instance: it waits for the work before it, or is
 // refused.
-func (r *room) enter(p *play, c call) (policy caller, life <-chan struct{}, wait time.Duration, full bool) {
+func (r *room) enter(p *play, c call) (policy caller, life <-chan struct{}, queued time.Duration, full bool) {
 	now, at := time.Now(), p.since()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,10 +115,10 @@ func (r *room) enter(p *play, c call) (policy caller, life <-chan struct{}, wait
 	if full = r.machine.full(now); full {
 		cost = p.Gateway.Refusal
 	}
-	wait = r.machine.waits(now)
+	queued = r.machine.waits(now)
 	r.machine.work(now, 1, cost)
 	r.book.beginAt(at, &r.machine, now, full, r.machine.held)
-	return r.policy, life, wait, full
+	return r.policy, life, queued, full
 }
 
 func (r *room) exit(p *play, c call) {

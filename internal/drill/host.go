@@ -115,7 +115,7 @@ func (h *host) wait(w http.ResponseWriter, d time.Duration, a *answer, gone <-ch
 	return false
 }
 
-func pause(d time.Duration, gone <-chan struct{}) bool {
+func wait(d time.Duration, gone <-chan struct{}) bool {
 	if d <= 0 {
 		return true
 	}

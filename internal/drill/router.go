@@ -247,12 +247,12 @@ func (r *router) call(ctx context.Context, c call) reply {
 		return out
 	}
 	room := r.rooms[i]
-	wait, full := room.arrive(r, i, a)
+	queued, full := room.arrive(r, i, a)
 	defer room.exit(r.play, call{})
 	if full { // the system turns the connection away
 		return reply{broken: true}
 	}
-	if !pause(wait, ctx.Done()) {
+	if !wait(queued, ctx.Done()) {
 		return reply{late: true}
 	}
 	out, early := r.send(ctx, addr, c)
@@ -264,7 +264,7 @@ func (r *router) call(ctx context.Context, c call) reply {
 
 // arrive puts a call on the instance, at the cost of an early refusal. What
 // its body takes is in the router's own ledger.
-func (r *room) arrive(p *router, i int, a *app.App) (wait time.Duration, full bool) {
+func (r *room) arrive(p *router, i int, a *app.App) (queued time.Duration, full bool) {
 	now, at := time.Now(), p.since()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,10 +273,10 @@ func (r *room) arrive(p *router, i int, a *app.App) (wait time.Duration, full bo
 		r.book.killed(at)
 		p.died(i)
 	}
-	full, wait = r.machine.full(now), r.machine.waits(now)
+	full, queued = r.machine.full(now), r.machine.waits(now)
 	r.machine.work(now, 1, p.Gateway.Early)
 	r.book.beginAt(at, &r.machine, now, full, r.machine.held+buffered)
-	return wait, full
+	return queued, full
 }
 
 // pay books the rest of a call's cost.
