@@ -142,10 +142,15 @@ func (t *targetBook) beginAt(at time.Duration, m *machine, now time.Time, refuse
 		s.Refused++
 	}
 	s.InFlight, s.Load = max(s.InFlight, m.inflight), max(s.Load, m.load(now))
-	if t.memory > 0 {
-		s.Memory = max(s.Memory, float64(held)/float64(t.memory))
-	}
+	t.holds(at, held)
 	return s
+}
+
+// holds books what a machine holds.
+func (t *targetBook) holds(at time.Duration, bytes int64) {
+	if s := t.at(at); t.memory > 0 {
+		s.Memory = max(s.Memory, float64(bytes)/float64(t.memory))
+	}
 }
 
 // killed books a crash.

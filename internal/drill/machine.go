@@ -65,7 +65,15 @@ func (m *machine) load(now time.Time) float64 {
 // hold; other is what it holds besides its calls.
 func (m *machine) enter(now time.Time, bytes, other int64) (killed bool) {
 	m.inflight++
+	return m.hold(now, bytes, other)
+}
+
+// hold lets a call on the machine take more.
+func (m *machine) hold(now time.Time, bytes, other int64) (killed bool) {
 	m.held += bytes
+	if now.Before(m.back) { // it is dead: what was on it is going
+		return false
+	}
 	if m.memory > 0 && m.held+other > m.memory {
 		m.kill(now)
 		return true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"testing"
@@ -53,6 +54,7 @@ func Play(s *Scenario, o Options) (*Result, error) {
 	for _, m := range s.Marks {
 		r.Marks = append(r.Marks, Mark(m))
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // thousands of small calls, and little that stays
 	var running sync.WaitGroup
 	errs := make([]error, len(o.Contenders))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))

@@ -248,19 +248,25 @@ func (r *router) call(ctx context.Context, c call) reply {
 	}
 	room := r.rooms[i]
 	queued, full := room.arrive(r, i, a)
-	defer room.exit(r.play, call{})
+	held := r.waiting()
+	defer func() { room.leave(held) }()
 	if full { // the system turns the connection away
 		return reply{broken: true}
 	}
 	if !wait(queued, ctx.Done()) {
 		return reply{late: true}
 	}
+	held += room.hold(r, i, a, int64(r.Gateway.PerCall)-held)
 	out, early := r.send(ctx, addr, c)
 	if !early {
 		room.pay(r.Gateway, out.status)
 	}
 	return out
 }
+
+// waiting is the memory of a connection that waits for its turn: nothing of it
+// has been read. A modelled gateway has read all of it.
+func (r *router) waiting() int64 { return int64(r.Gateway.PerCall) / 4 }
 
 // arrive puts a call on the instance, at the cost of an early refusal. What
 // its body takes is in the router's own ledger.
@@ -269,7 +275,7 @@ func (r *room) arrive(p *router, i int, a *app.App) (queued time.Duration, full 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	buffered := a.Buffered()
-	if r.machine.enter(now, int64(p.Gateway.PerCall), buffered) {
+	if r.machine.enter(now, p.waiting(), buffered) {
 		r.book.killed(at)
 		p.died(i)
 	}
@@ -277,6 +283,25 @@ func (r *room) arrive(p *router, i int, a *app.App) (queued time.Duration, full 
 	r.machine.work(now, 1, p.Gateway.Early)
 	r.book.beginAt(at, &r.machine, now, full, r.machine.held+buffered)
 	return queued, full
+}
+
+// hold is what a call takes more when it is served.
+func (r *room) hold(p *router, i int, a *app.App, more int64) int64 {
+	now, at, buffered := time.Now(), p.since(), a.Buffered()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.machine.hold(now, more, buffered) {
+		r.book.killed(at)
+		p.died(i)
+	}
+	r.book.holds(at, r.machine.held+buffered)
+	return more
+}
+
+func (r *room) leave(held int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.machine.exit(held)
 }
 
 // pay books the rest of a call's cost.
