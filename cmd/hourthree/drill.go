@@ -11,13 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/drill"
 	"github.com/hourthree/hourthree/internal/report"
 )
 
 func drillCommand() *cobra.Command {
 	c := &cobra.Command{Use: "drill", Short: "Replay an outage in virtual time, against this router and what people use in its place"}
-	c.AddCommand(drillList(), drillRun(), drillValidate())
+	c.AddCommand(drillList(), drillRun(), drillValidate(), drillSweep(), drillAblate())
 	return c
 }
 
@@ -85,6 +86,8 @@ type drillFlags struct {
 	seed       uint64
 	all        bool
 	json, html string
+
+	config, model string // of a user
 }
 
 func drillRun() *cobra.Command {
@@ -99,6 +102,8 @@ func drillRun() *cobra.Command {
 			return f.run(c, scenarios)
 		},
 	}
+	c.Flags().StringVarP(&f.config, "config", "c", "", "drill the targets, limits and policies of this configuration `file`")
+	c.Flags().StringVar(&f.model, "model", "", "the model of --config whose targets are drilled; default the first by name")
 	c.Flags().StringSliceVar(&f.against, "against", drill.Names(), "contenders, by comma")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of everything that is drawn")
 	c.Flags().BoolVar(&f.all, "all", false, "every scenario that comes with the router")
@@ -127,9 +132,16 @@ func (f *drillFlags) pick(names []string) ([]*drill.Scenario, error) {
 
 func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 	var results []*drill.Result
+	mine, err := f.mine()
+	if err != nil {
+		return exit{exitUsage, err}
+	}
 	good := true
 	for _, s := range scenarios {
-		r, err := drill.Play(s, drill.Options{Contenders: f.against, Seed: f.seed, Progress: progress(c.ErrOrStderr(), s.Name)})
+		if mine != nil {
+			s = mine.Fit(s)
+		}
+		r, err := drill.Play(s, drill.Options{Contenders: f.against, Seed: f.seed, Config: mine, Progress: progress(c.ErrOrStderr(), s.Name)})
 		if err != nil {
 			return exit{exitUsage, err}
 		}
@@ -150,6 +162,24 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 		return silent(exitFindings)
 	}
 	return nil
+}
+
+// mine is the user's configuration, nil for none. Nothing of it is called and
+// no secret is needed: what stands for one may be unset.
+func (f *drillFlags) mine() (*drill.Mine, error) {
+	if f.config == "" {
+		return nil, nil
+	}
+	cfg, err := config.Load(f.config, func(name string) (string, bool) {
+		if v, ok := os.LookupEnv(name); ok {
+			return v, true
+		}
+		return "unset-" + strings.ToLower(name), true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return drill.NewMine(cfg, f.model)
 }
 
 // progress shows the virtual clock on a terminal's line.
