@@ -26,8 +26,9 @@
 //     counts as failed; it cannot keep the machine half open.
 //   - Cancelled calls and capacity refusals are neither success nor failure.
 //   - Traffic returns through a ramp that waits while failures do.
-//   - When a caller has nowhere else to go, AcquireLastResort admits by the
-//     measured share of successes instead of refusing everybody.
+//   - When a caller has nowhere else to go, or only where it would have to
+//     queue, AcquireLastResort admits by the measured share of successes
+//     instead of refusing everybody.
 //
 // It never decides which target is better, when a caller gives up, or
 // whether a failure is the target's fault: those come in as arguments.
@@ -108,7 +109,19 @@ type Call struct {
 	Silence time.Duration // age of a waiting call from which silence counts; 0 for never
 	Lease   time.Duration // life of a probe; at most MaxLease, or Slow if that is longer
 	Rand    float64       // in [0,1)
+	Need    Need          // of a last-resort call
 }
+
+// Need is what a caller has instead of a last-resort call.
+type Need uint8
+
+// The needs.
+const (
+	Nothing  Need = iota // nothing: every target is open
+	Busy                 // a target that is well and has refused for capacity
+	Queue                // one that would make the call wait in its own queue
+	Degraded             // a degraded model, besides one that is busy
+)
 
 // Breaker is one target's state machine.
 type Breaker struct {
@@ -125,6 +138,7 @@ type Breaker struct {
 	window   window
 	waiting  waiting
 	inflight int
+	late     int // calls in flight that have reached the age of slow without content
 	peak     peak
 	contents uint64            // first contents so far
 	content  time.Time         // the last of them
@@ -138,6 +152,7 @@ type Breaker struct {
 	leaseEnd time.Time
 	proofs   int       // probe successes in a row
 	trickled time.Time // the last last-resort call to a dead target
+	vain     int       // of these in a row, without an answer to any call
 
 	share  float64 // of the ramp, in [minShare,1]
 	credit float64 // share not yet used for a whole call
@@ -212,9 +227,12 @@ func (b *Breaker) carries() int { return max(leastPeak, b.peak.most) }
 
 // AcquireLastResort admits a call that no other target will take: ask it only
 // when every candidate has refused. A target that still answers some calls is
-// used up to the load it is known to carry, in whatever phase; one that
+// used up to the load it is known to carry, in whatever phase, where a call
+// that hangs is a load only up to as much again; one that
 // answers none gets one call at a time, now and then, which is how its
-// recovery is seen at once.
+// recovery is seen at once. Where another target is only busy, the pauses
+// between such calls grow. A call that somebody else takes too is admitted
+// by chance, the more of its last calls have succeeded.
 func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 	b.advance(now, c.Rand)
 	switch {
@@ -223,14 +241,17 @@ func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 	case b.phase == Closed:
 		return b.begin(now, c, kindOrdinary), true
 	case b.window.recentShare(now) >= aliveShare:
-		if b.inflight >= b.carries() {
+		if b.inflight-b.late >= b.carries() || b.inflight >= 2*b.carries() || !b.spares(now, c) {
 			return Permit{}, false
 		}
 		return b.begin(now, c, kindLast), true
-	case b.probe != nil || !b.trickled.IsZero() && now.Sub(b.trickled) < b.cfg.Trickle:
+	case c.Need == Queue:
+		return Permit{}, false
+	case b.probe != nil || !b.trickled.IsZero() && now.Sub(b.trickled) < b.trickle(c.Need):
 		return Permit{}, false
 	}
 	b.trickled = now
+	b.vain++
 	p := b.begin(now, c, kindLast)
 	p.probe = true
 	b.probe, b.leaseEnd = p.c, now.Add(b.lease(c))
@@ -238,6 +259,30 @@ func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 		b.leaseEnd = now.Add(min(b.lease(c), c.Slow))
 	}
 	return p, true
+}
+
+// spares reports whether a call that somebody else takes too may be admitted.
+func (b *Breaker) spares(now time.Time, c Call) bool {
+	switch c.Need {
+	case Queue:
+		good, n := b.window.last(now, kept, recentFor)
+		return c.Rand < (float64(good)/float64(max(n, 1))-queueNone)/(queueAll-queueNone)
+	case Degraded:
+		return c.Rand < (b.window.recentShare(now)-degradedNone)/(degradedAll-degradedNone)
+	}
+	return true
+}
+
+// trickle is the pause between last-resort calls to a dead target.
+func (b *Breaker) trickle(n Need) time.Duration {
+	d := b.cfg.Trickle
+	if n == Nothing {
+		return d
+	}
+	for i := 1; i < b.vain && d < maxTrickle; i++ {
+		d *= 2
+	}
+	return max(b.cfg.Trickle, min(d, maxTrickle))
 }
 
 // FirstContent notes that the call is being answered. It is a provisional
@@ -250,9 +295,18 @@ func (b *Breaker) FirstContent(now time.Time, p Permit) {
 		return
 	}
 	b.waiting.remove(c)
+	b.arrive(c)
 	c.answered = true
 	if c.gen == b.gen && !c.lost {
 		b.answer(now, c)
+	}
+}
+
+// arrive notes that a call is no longer late.
+func (b *Breaker) arrive(c *call) {
+	if c.late {
+		c.late = false
+		b.late--
 	}
 }
 
@@ -261,7 +315,7 @@ func (b *Breaker) answer(now time.Time, c *call) {
 	c.answered = true
 	b.contents++
 	b.content = now
-	b.run, b.connects = 0, 0
+	b.run, b.connects, b.vain = 0, 0, 0
 	b.window.add(now, content)
 	b.mark(now, c, ok)
 	switch {
@@ -287,6 +341,7 @@ func (b *Breaker) Settle(now time.Time, p Permit, v Verdict) {
 		return
 	}
 	b.waiting.remove(c)
+	b.arrive(c)
 	b.inflight--
 	if c.gen == b.gen {
 		b.advance(now, v.Rand)

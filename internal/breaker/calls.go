@@ -21,6 +21,7 @@ type call struct {
 	answered bool
 	lost     bool // its lease ended: it has been judged
 	listed   bool
+	late     bool   // it counts in Breaker.late
 	sec      int64  // the second its verdict is counted in
 	after    uint64 // first contents before it began
 	start    time.Time

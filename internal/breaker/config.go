@@ -88,6 +88,16 @@ const (
 	// alive, one that answers four in five is well.
 	aliveShare = 0.05
 	wellShare  = 0.8
+	// Calls that somebody else takes too go to a target that is not closed
+	// where more than the first share of its last calls succeeded, all of them
+	// from the second share on. A queue may soon refuse; a degraded model
+	// answers, and is left alone only for a fair chance of the real answer.
+	queueNone, queueAll       = 0.05, 0.25
+	degradedNone, degradedAll = 0.3, 0.45
+
+	// maxTrickle is the longest pause between last-resort calls to a dead
+	// target while another is only busy.
+	maxTrickle = 15 * time.Second
 
 	// A target is proven healthy by so many verdicts in 60 s, of which this
 	// share succeeded, and no capacity refusal for a while.

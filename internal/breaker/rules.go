@@ -53,6 +53,8 @@ func (b *Breaker) judgeWaiting(now time.Time) (any bool) {
 		l := &b.waiting.lists[i]
 		for c := l.unjudged; c != nil && c.slow > 0 && now.Sub(c.start) >= c.slow; c = l.unjudged {
 			l.unjudged = c.next
+			c.late = true
+			b.late++
 			b.window.add(now, slow)
 			b.mark(now, c, failed)
 			any = true

@@ -73,6 +73,12 @@ func (b *Breaker) SuccessShare(now time.Time) float64 {
 // last 30 s; 0 when there are none.
 func (b *Breaker) RecentShare(now time.Time) float64 { return b.window.recentShare(now) }
 
+// Spare reports a target that still answers enough calls to be of use to those
+// who have nowhere better to go.
+func (b *Breaker) Spare(now time.Time) bool {
+	return b.forced != ForcedOpen && b.window.recentShare(now) >= queueAll
+}
+
 // Healthy reports a target that is proven healthy: closed at full share, at
 // least ten verdicts in 60 s of which nine in ten succeeded, and no capacity
 // refusal for 10 s. An extra attempt at such a target is a divert.

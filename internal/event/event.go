@@ -18,7 +18,7 @@ import (
 const (
 	First      = "first"       // the request's first attempt
 	Probe      = "probe"       // first attempt that also probes an open target
-	LastResort = "last_resort" // every target was open: admitted by measured success share
+	LastResort = "last_resort" // no closed target had room: admitted by measured success share
 	Divert     = "divert"      // extra attempt at a proven healthy target, not charged
 	Retry      = "retry"       // extra attempt, charged to both budgets
 )

@@ -1,6 +1,7 @@
 // Package limit decides how much one target, provider account or workload may
-// be asked for: a rate (GCRA), a number of calls at once (Concurrency) and,
-// after a refusal, for how long nothing at all (CoolDown).
+// be asked for: a rate (GCRA), a number of calls at once (Concurrency), after a
+// refusal, for how long nothing at all (CoolDown), and whether another call
+// would only join a queue (Room).
 //
 // Every type here is a small state machine. It takes the time and random
 // numbers as arguments, reads no clock, starts no goroutine and does no I/O.

@@ -12,6 +12,8 @@ package route
 import (
 	"slices"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/breaker"
 )
 
 // Entry is one target of a model.
@@ -108,7 +110,8 @@ func (m *Model) Pick(p *Pass) (*Call, Refusal) {
 
 // pick looks for it: the lowest order first, another failure domain before the
 // same one, balanced by weight, load, latency and success within one order.
-// When only breakers stand in the way it applies the all-targets-open rule. A
+// Where no closed target takes the call, those that are not closed are asked by
+// their success share. A
 // second call to the same target comes last and only where evidence allows it.
 func (m *Model) pick(p *Pass) (*Call, Refusal) {
 	var refusal Refusal
@@ -127,12 +130,11 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 	}
 	price(fresh)
 	arrange(fresh, p.Random)
-	if c := m.try(fresh, p, &refusal, (*Target).Try); c != nil {
+	if c := m.first(fresh, p, &refusal); c != nil {
 		return c, refusal
 	}
 	if refusal.Open > 0 {
-		byRecent(fresh, p.Random)
-		if c := m.try(fresh, p, nil, (*Target).TryLastResort); c != nil {
+		if c := m.lastResort(fresh, p, m.need(p.Now)); c != nil {
 			return c, refusal
 		}
 	}
@@ -145,6 +147,62 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 		return m.second(p, &refusal), refusal
 	}
 	return nil, refusal
+}
+
+// first asks the candidates in their order. A request's first attempt does not
+// join the queue of a target that stands in for an open one, where the open one
+// still answers enough: what is left of the room is for those who have tried
+// that and have nowhere else to go.
+func (m *Model) first(fresh []scored, p *Pass, refusal *Refusal) *Call {
+	var open, crowded []scored
+	for i := range fresh {
+		if !p.Extra && len(open) > 0 && fresh[i].crowded(p.Now) {
+			crowded = append(crowded, fresh[i])
+			continue
+		}
+		before := refusal.Open
+		if c := m.try(fresh[i:i+1], p, refusal, (*Target).Try); c != nil {
+			return c
+		}
+		if refusal.Open > before {
+			open = append(open, fresh[i])
+		}
+	}
+	if len(crowded) == 0 {
+		return nil
+	}
+	need := breaker.Queue
+	if m.Fallback != nil && m.Fallback.busy(p.Now) {
+		need = breaker.Degraded
+	}
+	if c := m.lastResort(open, p, need); c != nil {
+		return c
+	}
+	return m.try(crowded, p, refusal, (*Target).Try)
+}
+
+// lastResort asks targets that are not closed.
+func (m *Model) lastResort(list []scored, p *Pass, need breaker.Need) *Call {
+	byRecent(list, p.Random)
+	p.Need = need
+	defer func() { p.Need = breaker.Nothing }()
+	return m.try(list, p, nil, (*Target).TryLastResort)
+}
+
+// need is what the model has besides targets that are not closed: none, one
+// that is only busy, or with it a degraded model that takes the call.
+func (m *Model) need(now time.Time) breaker.Need {
+	if !m.busy(now) {
+		return breaker.Nothing
+	}
+	if m.Fallback != nil && m.Fallback.busy(now) {
+		return breaker.Degraded
+	}
+	return breaker.Busy
+}
+
+func (m *Model) busy(now time.Time) bool {
+	return slices.ContainsFunc(m.Entries, func(e Entry) bool { return e.busy(now) })
 }
 
 // query is the pass's for a target that it had before.

@@ -32,7 +32,9 @@ type Result struct {
 func (c *Call) FirstContent(now time.Time) {
 	t := c.Target
 	t.mu.Lock()
-	t.waiting.remove(c)
+	if c.listed {
+		t.answered(now, c)
+	}
 	t.breaker.FirstContent(now, c.permit)
 	if !c.settled { // a trial has shown what it was to show: the stream may take minutes
 		t.cool.Settle(now, c.trial, limit.Served)
@@ -55,6 +57,9 @@ func (c *Call) Settle(now time.Time, r Result) {
 		return
 	}
 	c.settled = true
+	if c.listed && r.Verdict.Class == fault.OK {
+		t.answered(now, c)
+	}
 	t.waiting.remove(c)
 	t.calls.Release()
 	t.settleTokens(now, c, r)
@@ -65,6 +70,14 @@ func (c *Call) Settle(now time.Time, r Result) {
 	c.inform(now, BudgetResult(c, r.Verdict, now.Sub(c.start), r.Timeout))
 	if t.freed != nil {
 		t.freed()
+	}
+}
+
+// answered notes that a call no longer waits.
+func (t *Target) answered(now time.Time, c *Call) {
+	t.waiting.remove(c)
+	if !c.patient {
+		t.room.Answered(now, uint8(c.class), now.Sub(c.start), c.light)
 	}
 }
 
@@ -204,11 +217,12 @@ func spread(now, start time.Time) float64 {
 }
 
 // after runs under the lock behind every change: when the breaker opened,
-// the calls without content are told to move on.
+// the calls without content are told to move on. Not at a target that still
+// answers enough of them: all at once they would overrun the next.
 func (t *Target) after(now time.Time) []breaker.Transition {
 	moved := t.breaker.Events()
 	for _, m := range moved {
-		if m.To != breaker.Open {
+		if m.To != breaker.Open || t.breaker.Spare(now) {
 			continue
 		}
 		for !t.waiting.empty() {

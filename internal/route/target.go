@@ -55,7 +55,8 @@ type Target struct {
 	calls   limit.Concurrency
 	rpm     *limit.GCRA
 	tpm     *limit.GCRA
-	waiting callList // calls that have no content yet, oldest first
+	waiting callList   // calls that have no content yet, oldest first
+	room    limit.Room // for how many of them
 	drained bool
 }
 
@@ -143,6 +144,8 @@ type Query struct {
 	Cancel func(error)
 	// Proven asks for a target that is proven healthy, or none.
 	Proven bool
+	// Need is what the request has besides a target that is not closed.
+	Need breaker.Need
 	// Patient says that the call takes as long as its caller needs to send the
 	// body: it is not judged by how long others took.
 	Patient bool
@@ -173,7 +176,7 @@ type Call struct {
 	Model    string // the target's own model name, "" to send the requested one
 	Timeouts learn.Timeouts
 	Probe    bool // this call decides over an open target
-	Last     bool // admitted by the all-targets-open rule
+	Last     bool // admitted although the breaker is not closed
 	Divert   bool // an extra attempt that was free
 
 	permit  breaker.Permit
@@ -184,6 +187,7 @@ type Call struct {
 	tokens  int64
 	extra   bool
 	patient bool
+	light   bool    // few others waited when it began
 	behind  []Entry // the model's targets, for a first attempt
 	start   time.Time
 	cancel  func(error)
@@ -194,7 +198,10 @@ type Call struct {
 }
 
 // callList is an intrusive ring of calls without content, in start order.
-type callList struct{ root Call }
+type callList struct {
+	root Call
+	n    int // the patient ones left out: they wait for their callers
+}
 
 func (l *callList) init() { l.root.prev, l.root.next = &l.root, &l.root }
 
@@ -202,6 +209,9 @@ func (l *callList) push(c *Call) {
 	c.prev, c.next = l.root.prev, &l.root
 	c.prev.next, c.next.prev = c, c
 	c.listed = true
+	if !c.patient {
+		l.n++
+	}
 }
 
 func (l *callList) remove(c *Call) {
@@ -210,6 +220,9 @@ func (l *callList) remove(c *Call) {
 	}
 	c.prev.next, c.next.prev = c.next, c.prev
 	c.prev, c.next, c.listed = nil, nil, false
+	if !c.patient {
+		l.n--
+	}
 }
 
 func (l *callList) empty() bool { return l.root.next == &l.root }
@@ -223,13 +236,40 @@ func (t *Target) Try(q Query) (*Call, Why, time.Time) {
 	}, false)
 }
 
-// TryLastResort asks for a call although the breaker is not closed: the
-// all-targets-open rule. Limits and cool-downs hold as ever.
+// TryLastResort asks for a call although the breaker is not closed: no target
+// that is has room for it. Limits and cool-downs hold as ever.
 func (t *Target) TryLastResort(q Query) (*Call, Why, time.Time) {
 	return t.admit(q, func(call breaker.Call) (breaker.Permit, bool) {
 		return t.breaker.AcquireLastResort(q.Now, call)
 	}, true)
 }
+
+// crowded reports that another call would wait in the target's own queue.
+func (t *Target) crowded(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.room.Crowded(now, t.waiting.n)
+}
+
+// busy reports a target whose breaker lets calls in, and which refuses them,
+// if at all, for no longer than moments.
+func (t *Target) busy(now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.drained || t.breaker.Phase(now) > breaker.Ramp {
+		return false
+	}
+	until := t.cool.Reopens(now)
+	t.account.mu.Lock()
+	defer t.account.mu.Unlock()
+	if shared := t.account.cool.Reopens(now); shared.After(until) {
+		until = shared
+	}
+	return until.Sub(now) <= moments
+}
+
+// moments is the longest cool-down of a target that is only busy.
+const moments = 10 * time.Second
 
 func (t *Target) admit(q Query, acquire func(breaker.Call) (breaker.Permit, bool), last bool) (*Call, Why, time.Time) {
 	t.mu.Lock()
@@ -286,6 +326,7 @@ func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit
 		t.budget.Request(q.Now) // what was not charged funds what will be
 	}
 	t.calls.Acquire()
+	c.light = t.room.Light(q.Now, t.waiting.n)
 	t.waiting.push(c)
 	return c, Admitted, time.Time{}
 }
@@ -307,7 +348,7 @@ func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Per
 		return whyCooling(&t.cool, q.Now)
 	}
 	permit, ok := acquire(breaker.Call{
-		Class: uint8(q.Class), Slow: c.Timeouts.Slow, Silence: c.Timeouts.Silence, Lease: c.lease(), Rand: q.Rand,
+		Class: uint8(q.Class), Slow: c.Timeouts.Slow, Silence: c.Timeouts.Silence, Lease: c.lease(), Rand: q.Rand, Need: q.Need,
 	})
 	if !ok {
 		t.cool.Settle(q.Now, c.trial, limit.Other)
