@@ -14,7 +14,7 @@ const (
 	bandHeight, downHeight         = 15.0, 6.0
 	bandGap                        = 7.0
 	bandMarkRows                   = 12
-	stripHeight, stripGap          = 92.0, 24.0
+	stripHeight, stripGap          = 92.0, 28.0
 	maxSpans                       = 500 // in one row
 )
 

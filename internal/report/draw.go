@@ -105,7 +105,7 @@ func (d *drawing) timeAxis(c clock, x axis, top, bottom float64, n int) {
 		at := x.at(t.at)
 		d.rule(at, top, at, bottom, "grid")
 		anchor := "middle"
-		if half := textWidth(t.clock) / 2; at+half > d.W {
+		if half := max(textWidth(t.clock), textWidth(t.label+" s")) / 2; at+half > d.W {
 			anchor, at = "end", d.W
 		}
 		y := bottom + 16

@@ -109,13 +109,13 @@ func mark(j drill.Judgement, contender string) (word, said string) {
 	case j.Err != "":
 		return "ERROR", clean(j.Err)
 	case j.Met && slices.Contains(j.Fails, contender):
-		return hollow, clean(j.Value)
+		return hollow, figure(j.Value)
 	case j.Met:
-		return "met", clean(j.Value)
+		return "met", figure(j.Value)
 	case j.Needs != "":
 		return "not yet", "needs " + clean(j.Needs)
 	}
-	return "MISSED", clean(j.Value)
+	return "MISSED", figure(j.Value)
 }
 
 // statuses says how often the last replies had which status.
@@ -179,6 +179,21 @@ func placesOf(run *drill.Run) []place {
 // share is a part of a bound; 100 % is said of all of it and of nothing less.
 func share(v float64) string {
 	return strconv.FormatFloat(math.Floor(1000*v+1e-9)/10, 'f', 1, 64) + "%"
+}
+
+// figure writes the value of a criterion: no powers of ten, and a time that
+// has no end is never.
+func figure(value string) string {
+	v, err := strconv.ParseFloat(value, 64)
+	switch {
+	case err != nil || math.IsNaN(v):
+		return clean(value)
+	case math.IsInf(v, 0):
+		return "never"
+	case math.Abs(v) >= 1e4 && math.Abs(v) < 1e15:
+		return count(int(math.Round(v)))
+	}
+	return clean(value)
 }
 
 // contenders are the names in the results, each once, in order.

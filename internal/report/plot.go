@@ -177,9 +177,13 @@ func counts(run *drill.Run, c clock, s drill.Series, of func(drill.Counts) int) 
 	return series(run, c, len(s.Steps), func(i int) float64 { return float64(of(s.Steps[i])) })
 }
 
-// series puts each value in the middle of its step.
+// series puts each value in the middle of its step. The last step is left out
+// when most of it lies behind the end.
 func series(run *drill.Run, c clock, n int, of func(int) float64) []point {
 	step := stepOf(run, n, c).Seconds()
+	if n > 1 && (float64(n)-0.5)*step > c.length.Seconds() {
+		n--
+	}
 	out := make([]point, n)
 	for i := range out {
 		out[i] = point{(float64(i) + 0.5) * step, of(i)}

@@ -215,29 +215,35 @@ func textSummary(b *bytes.Buffer, results []*drill.Result) {
 }
 
 func summaryPart(b *bytes.Buffer, results []*drill.Result, names []string, at int) {
-	first, rest := 8, columns
+	first := 8
 	for _, r := range results {
 		first = max(first, utf8.RuneCountInString(scenarioOf(r)))
 	}
-	first = min(first, 30)
-	heads, used := names, first
+	heads, used := names, 0
 	for _, n := range names {
 		used += 1 + max(5, utf8.RuneCountInString(n))
 	}
-	if used > rest {
+	if min(first, 30)+used > columns {
+		used = 6 * len(names)
 		heads = make([]string, len(names))
 		for i, n := range names {
 			heads[i] = fmt.Sprint(at + i + 1)
 			wrap(b, heads[i]+": ", n)
 		}
 	}
+	first = min(first, columns-used)
 	fmt.Fprintf(b, "%-*s", first, "scenario")
 	for _, h := range heads {
 		fmt.Fprintf(b, " %*s", max(5, utf8.RuneCountInString(h)), h)
 	}
 	b.WriteString("\n")
 	for _, r := range results {
-		fmt.Fprintf(b, "%-*s", first, cut(scenarioOf(r), first))
+		name := scenarioOf(r)
+		if utf8.RuneCountInString(name) > first {
+			wrap(b, "", name)
+			name = ""
+		}
+		fmt.Fprintf(b, "%-*s", first, name)
 		for i, n := range names {
 			fmt.Fprintf(b, " %*s", max(5, utf8.RuneCountInString(heads[i])), verdictOf(r, n))
 		}
