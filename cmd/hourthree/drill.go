@@ -17,7 +17,7 @@ import (
 
 func drillCommand() *cobra.Command {
 	c := &cobra.Command{Use: "drill", Short: "Replay an outage in virtual time, against this router and what people use in its place"}
-	c.AddCommand(drillList(), drillRun(), drillValidate())
+	c.AddCommand(drillList(), drillRun(), drillValidate(), drillCompare(), drillSchema())
 	return c
 }
 

@@ -109,13 +109,13 @@ func mark(j drill.Judgement, contender string) (word, said string) {
 	case j.Err != "":
 		return "ERROR", clean(j.Err)
 	case j.Met && slices.Contains(j.Fails, contender):
-		return hollow, figure(j.Value)
+		return hollow, Figure(j.Value)
 	case j.Met:
-		return "met", figure(j.Value)
+		return "met", Figure(j.Value)
 	case j.Needs != "":
 		return "not yet", "needs " + clean(j.Needs)
 	}
-	return "MISSED", figure(j.Value)
+	return "MISSED", Figure(j.Value)
 }
 
 // statuses says how often the last replies had which status.
@@ -181,9 +181,9 @@ func share(v float64) string {
 	return strconv.FormatFloat(math.Floor(1000*v+1e-9)/10, 'f', 1, 64) + "%"
 }
 
-// figure writes the value of a criterion: no powers of ten, and a time that
+// Figure writes the value of a criterion: no powers of ten, and a time that
 // has no end is never.
-func figure(value string) string {
+func Figure(value string) string {
 	v, err := strconv.ParseFloat(value, 64)
 	switch {
 	case err != nil || math.IsNaN(v):
