@@ -230,6 +230,9 @@ func only(b *bytes.Buffer, prefix, what string, gone, added []string) {
 
 // text writes what changed and reports that nothing did.
 func (r RunChange) text(b *bytes.Buffer) (same bool) {
+	if r.Same() {
+		return true
+	}
 	var totals []string
 	for _, f := range r.Totals() {
 		if !f.Change.Same() {
@@ -237,9 +240,6 @@ func (r RunChange) text(b *bytes.Buffer) (same bool) {
 		}
 	}
 	changed := slices.DeleteFunc(slices.Clone(r.Criteria), func(c CriterionChange) bool { return c.Kind == Same })
-	if len(totals)+len(changed) == 0 {
-		return true
-	}
 	line := r.Contender
 	if len(totals) > 0 {
 		line += ": " + strings.Join(totals, ", ")
@@ -249,6 +249,12 @@ func (r RunChange) text(b *bytes.Buffer) (same bool) {
 		wrap(b, fmt.Sprintf("    %-7s  ", c.Kind), c.Name+": "+c.Figures())
 	}
 	return false
+}
+
+// Same reports that nothing changed.
+func (r RunChange) Same() bool {
+	return !slices.ContainsFunc(r.Totals(), func(t Total) bool { return !t.Change.Same() }) &&
+		!slices.ContainsFunc(r.Criteria, func(c CriterionChange) bool { return c.Kind != Same })
 }
 
 // Total is one of a run's totals.

@@ -160,18 +160,61 @@ func record(dir, path, version string) error {
 	}
 	for _, s := range report.Summarize(results) {
 		s.Version = version
+		for _, run := range s.Runs {
+			for i := range run.Criteria { // the scenario file says both
+				run.Criteria[i].Needs, run.Criteria[i].Fails = "", nil
+			}
+		}
 		all = slices.DeleteFunc(all, func(o report.Summary) bool { return o.Scenario == s.Scenario })
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b report.Summary) int { return strings.Compare(a.Scenario, b.Scenario) })
+	out, err := lines(all)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, recordPath), out, 0o644)
+}
+
+// lines is the record as JSON with a line for each run, so that a change of
+// one is seen.
+func lines(all []report.Summary) ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteString("[")
+	for i, s := range all {
+		if i > 0 {
+			out.WriteString(",")
+		}
+		runs := s.Runs
+		s.Runs = nil
+		head, err := compact(s)
+		if err != nil {
+			return nil, err
+		}
+		out.WriteString("\n" + strings.TrimSuffix(head, "null}") + "[")
+		for k, run := range runs {
+			if k > 0 {
+				out.WriteString(",")
+			}
+			text, err := compact(run)
+			if err != nil {
+				return nil, err
+			}
+			out.WriteString("\n " + text)
+		}
+		out.WriteString("\n]}")
+	}
+	out.WriteString("\n]\n")
+	return out.Bytes(), nil
+}
+
+// compact is JSON on one line, in which < and > stay as they are.
+func compact(v any) (string, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(all); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, recordPath), out.Bytes(), 0o644)
+	err := e.Encode(v)
+	return strings.TrimSpace(out.String()), err
 }
 
 func find(all []report.Summary, scenario string) *report.Summary {
