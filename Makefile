@@ -55,5 +55,10 @@ bench-faults: ## the fault matrix against nginx and no router
 	go run ./bench/faults
 
 .PHONY: generate
-generate: ## schema and reference of the configuration
+generate: ## schemas of configuration and drills, their reference and pages
 	go generate ./...
+
+.PHONY: drill-results
+drill-results: build ## play every drill and record the results, and make their pages anew
+	bin/hourthree drill run --all --json bin/drills.json || [ $$? -eq 1 ]
+	go run ./internal/drill/gen -dir internal/drill -results bin/drills.json -version "$$(bin/hourthree version | cut -d' ' -f2-)"

@@ -18,7 +18,7 @@ import (
 
 func drillCommand() *cobra.Command {
 	c := &cobra.Command{Use: "drill", Short: "Replay an outage in virtual time, against this router and what people use in its place"}
-	c.AddCommand(drillList(), drillRun(), drillValidate(), drillSweep(), drillAblate())
+	c.AddCommand(drillList(), drillRun(), drillValidate(), drillCompare(), drillSweep(), drillAblate(), drillSchema())
 	return c
 }
 

@@ -30,6 +30,7 @@ type targetBook struct {
 	TargetRun
 	step   time.Duration
 	memory int64       // 0 for no bound
+	down   time.Duration
 	half   atomic.Bool // its breaker is half open
 }
 
@@ -40,18 +41,18 @@ func newBooks(s *Scenario) *books {
 	for _, w := range s.Workloads {
 		b.workloads[w.Name] = &workloadBook{Series: Series{Name: w.Name, Steps: make([]Counts, b.steps)}, took: make([][]time.Duration, b.steps)}
 	}
-	book := func(name string, memory Size) *targetBook {
-		return &targetBook{TargetRun: TargetRun{Name: name, Steps: make([]TargetStep, b.steps)}, step: b.step, memory: int64(memory)}
+	book := func(name string, memory Size, down time.Duration) *targetBook {
+		return &targetBook{TargetRun: TargetRun{Name: name, Steps: make([]TargetStep, b.steps)}, step: b.step, memory: int64(memory), down: down}
 	}
 	for _, t := range s.Targets {
-		b.targets[t.Name] = book(t.Name, t.Memory)
+		b.targets[t.Name] = book(t.Name, t.Memory, t.Down)
 	}
 	g := s.Gateway
 	if g == nil {
 		g = &Gateway{Instances: 1}
 	}
 	for i := range g.Instances {
-		b.gateways = append(b.gateways, book(gatewayName(i), g.Memory))
+		b.gateways = append(b.gateways, book(gatewayName(i), g.Memory, g.Down))
 	}
 	return b
 }
@@ -153,10 +154,14 @@ func (t *targetBook) holds(at time.Duration, bytes int64) {
 	}
 }
 
-// killed books a crash.
+// killed books a crash, and the time until there is service again.
 func (t *targetBook) killed(at time.Duration) {
 	t.Crashes++
-	t.at(at).Down = true
+	first := min(int(at/t.step), len(t.Steps)-1)
+	last := min(int((at+t.down-1)/t.step), len(t.Steps)-1)
+	for i := first; i <= max(first, last); i++ {
+		t.Steps[i].Down = true
+	}
 }
 
 // run closes the books.

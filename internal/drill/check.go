@@ -111,8 +111,8 @@ func (w *Workload) check(s *Scenario, bad bad) {
 	if w.Callers < 1 || w.Callers > 1000 || w.RPM < 0 || w.Concurrency < 0 || w.Keys < 0 || w.Keys > 1e6 {
 		bad("callers must be 1 to 1000, keys at most a million, rpm and concurrency not below 0")
 	}
-	if !slices.Contains([]string{"", "critical", "interactive", "batch"}, w.Priority) {
-		bad("priority: %q is none of critical, interactive, batch", w.Priority)
+	if w.Priority != "" && !slices.Contains(priorities, w.Priority) {
+		bad("priority: %q is none of %v", w.Priority, priorities)
 	}
 	if b := w.Body; b.P50 < bodySize || b.P95 < b.P50 || b.P99 < b.P95 || b.Max < b.P99 || b.Max > 64<<20 {
 		bad("body: p50, p95, p99 and max must rise from 1KiB to 64MiB at most")
@@ -128,6 +128,9 @@ func (w *Workload) check(s *Scenario, bad bad) {
 		}
 	}
 }
+
+// priorities are those of a workload.
+var priorities = []string{"critical", "interactive", "batch"}
 
 // occasions are what a layer of retries may repeat on.
 var occasions = []string{"5xx", "4xx", "429", "timeout", "reset"}

@@ -115,7 +115,7 @@ type TargetStep struct {
 	Load     float64 `json:"load"`      // share of the capacity that was used, refusals included
 	Memory   float64 `json:"memory"`    // most, as a share of the bound; 0 without one
 	Probing  int     `json:"probing"`   // most calls at once that were made while the breaker was half open
-	Down     bool    `json:"down"`      // crashed, for some of the step
+	Down     bool    `json:"down"`      // after a crash, for some of the step
 }
 
 // Move is a breaker's change of phase.

@@ -14,6 +14,7 @@ const (
 	bandHeight, downHeight         = 15.0, 6.0
 	bandGap                        = 7.0
 	bandMarkRows                   = 12
+	stripHeight, stripGap          = 92.0, 28.0
 	maxSpans                       = 500 // in one row
 )
 
@@ -104,9 +105,22 @@ func downs(t drill.TargetRun, step, length time.Duration) []span {
 	return out
 }
 
+// timelineView is the drawing and the legends of its strips.
+type timelineView struct {
+	Drawing drawing
+	Strips  []stripView
+}
+
+type stripView struct {
+	Title, Unit string
+	Keys        []keyView
+}
+
 // timeline draws the marks with their texts above a row for each target: the
-// phases of its breaker, and below them the times it was down.
-func timeline(id string, run *drill.Run, c clock, list []drill.Mark) drawing {
+// phases of its breaker, and below them the times it was down; a row for each
+// instance of the gateway; and the strips.
+func timeline(id string, run *drill.Run, c clock, list []drill.Mark, tops map[string]float64) timelineView {
+	var v timelineView
 	d := drawing{ID: id, Title: "what happened, and the breakers of " + nameOf(run), W: bandWidth}
 	x := axis{c.length.Seconds(), bandLeft, bandWidth - bandRight}
 	at, texts := make([]float64, 0, len(list)), make([]string, 0, len(list))
@@ -118,7 +132,14 @@ func timeline(id string, run *drill.Run, c clock, list []drill.Mark) drawing {
 	}
 	flags := stagger(at, texts, bandWidth, bandMarkRows)
 	top := 6 + markHeight*1.2*float64(rowsOf(flags))
-	bottom := top + float64(len(run.Targets))*(bandHeight+downHeight+bandGap)
+	var strips []plot
+	for _, p := range stripsOf(run, c) {
+		if p.shown(tops) {
+			strips = append(strips, p)
+		}
+	}
+	rows := top + float64(len(run.Targets))*(bandHeight+downHeight+bandGap) + float64(len(run.Gateways))*(bandHeight+bandGap)
+	bottom := rows + float64(len(strips))*(stripHeight+stripGap)
 	d.H = bottom + plotFloor
 	d.timeAxis(c, x, top, bottom, 10)
 	d.marks(flags, markHeight*1.2, bottom)
@@ -133,8 +154,48 @@ func timeline(id string, run *drill.Run, c clock, list []drill.Mark) drawing {
 		moved += len(t.Moves)
 		y += bandHeight + downHeight + bandGap
 	}
-	d.Desc = fmt.Sprintf("%d marks; %d targets; %d moves of breakers; %d crashes", len(list), len(run.Targets), moved, crashes(run))
-	return d
+	for _, g := range run.Gateways {
+		d.instance(g, run, c, x, y)
+		y += bandHeight + bandGap
+	}
+	y = rows
+	for _, p := range strips {
+		v.Strips = append(v.Strips, stripView{p.title, p.unit, d.strip(p, x, y+stripGap, tops[p.key])})
+		y += stripHeight + stripGap
+	}
+	d.Desc = fmt.Sprintf("%d marks; %d targets; %d moves of breakers; %d instances of the gateway; %d crashes",
+		len(list), len(run.Targets), moved, len(run.Gateways), crashes(run))
+	v.Drawing = d
+	return v
+}
+
+// instance draws the row of one instance of the gateway: when it was down.
+func (d *drawing) instance(g drill.TargetRun, run *drill.Run, c clock, x axis, y float64) {
+	d.label(bandLeft-8, y+bandHeight-4, "row", "end", cut(clean(g.Name), 22))
+	d.box(x.from, y, x.to-x.from, bandHeight, "phase nothing", "")
+	said := "no crash"
+	if g.Crashes > 0 {
+		said = fmt.Sprintf("crashes: %d", g.Crashes)
+	}
+	d.label(x.from+6, y+bandHeight-4, "phase", "start", said)
+	for _, s := range downs(g, stepOf(run, len(g.Steps), c), c.length) {
+		d.span(s, x, y, bandHeight)
+	}
+}
+
+// strip draws curves on the timeline's axis, from y on.
+func (d *drawing) strip(p plot, x axis, y float64, top float64) []keyView {
+	ticks := niceTicks(top, 3)
+	scale := axis{ticks[len(ticks)-1].at, y + stripHeight, y}
+	d.label(bandLeft-8, y-7, "row", "end", p.title)
+	for _, t := range ticks {
+		d.rule(x.from, scale.at(t.at), x.to, scale.at(t.at), "grid")
+		d.label(x.from-5, scale.at(t.at)+4, "value", "end", t.label)
+	}
+	if p.capacity {
+		d.rule(x.from, scale.at(1), x.to, scale.at(1), "capacity")
+	}
+	return d.curves(p, x, scale, maxPoints)
 }
 
 // breaker draws one band, and the name of a phase where it has room.

@@ -60,10 +60,13 @@ func (d *drawing) line(points []point, x, y axis, class string) {
 		}
 		alone, drawn = false, false
 	}
-	for _, p := range points {
+	for i, p := range points {
 		if !finite(p.v) {
 			end()
 			continue
+		}
+		if drawn && i+1 < len(points) && p.v == points[i-1].v && p.v == points[i+1].v {
+			continue // on the way
 		}
 		b.WriteByte("ML"[bit(drawn)])
 		b.WriteString(coord(x.at(p.at)) + " " + coord(y.at(p.v)))
@@ -82,10 +85,13 @@ func (d *drawing) area(points []point, x, y axis, class string) {
 	}
 	var b strings.Builder
 	b.WriteString("M" + coord(x.at(points[0].at)) + " " + coord(y.at(0)))
-	for _, p := range points {
+	for i, p := range points {
 		v := p.v
 		if !finite(v) {
 			v = 0
+		}
+		if i > 0 && i+1 < len(points) && v == points[i-1].v && v == points[i+1].v {
+			continue
 		}
 		b.WriteString("L" + coord(x.at(p.at)) + " " + coord(y.at(v)))
 	}
@@ -99,7 +105,7 @@ func (d *drawing) timeAxis(c clock, x axis, top, bottom float64, n int) {
 		at := x.at(t.at)
 		d.rule(at, top, at, bottom, "grid")
 		anchor := "middle"
-		if half := textWidth(t.clock) / 2; at+half > d.W {
+		if half := max(textWidth(t.clock), textWidth(t.label+" s")) / 2; at+half > d.W {
 			anchor, at = "end", d.W
 		}
 		y := bottom + 16

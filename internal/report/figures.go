@@ -2,7 +2,9 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,23 +92,108 @@ func peakCalls(r *drill.Run) int {
 
 func crashes(r *drill.Run) int {
 	n := 0
-	for _, t := range r.Targets {
+	for _, t := range slices.Concat(r.Targets, r.Gateways) {
 		n += t.Crashes
 	}
 	return n
 }
 
-// mark says how a criterion ended, and what there is to say of it.
-func mark(j drill.Judgement) (word, said string) {
+// hollow is the word for a criterion that a contender met although the
+// scenario says that it misses it.
+const hollow = "proves nothing"
+
+// mark says how a criterion ended for a contender, and what there is to say of
+// it.
+func mark(j drill.Judgement, contender string) (word, said string) {
 	switch {
 	case j.Err != "":
 		return "ERROR", clean(j.Err)
+	case j.Met && slices.Contains(j.Fails, contender):
+		return hollow, Figure(j.Value)
 	case j.Met:
-		return "met", clean(j.Value)
+		return "met", Figure(j.Value)
 	case j.Needs != "":
 		return "not yet", "needs " + clean(j.Needs)
 	}
-	return "MISSED", clean(j.Value)
+	return "MISSED", Figure(j.Value)
+}
+
+// statuses says how often the last replies had which status.
+func statuses(c drill.Counts) string {
+	var parts []string
+	for _, status := range slices.Sorted(maps.Keys(c.Status)) {
+		parts = append(parts, fmt.Sprintf("%d %s", status, count(c.Status[status])))
+	}
+	if len(parts) == 0 {
+		return none
+	}
+	return strings.Join(parts, ", ")
+}
+
+// told reports that a run has last replies besides 200, or wrong ones.
+func told(r *drill.Run) bool {
+	for status, n := range r.Totals.Status {
+		if status != 200 && n > 0 {
+			return true
+		}
+	}
+	return r.Totals.Wrong > 0
+}
+
+// place is a line on a target, or on an instance of the gateway.
+type place struct {
+	Name, Calls, InFlight, Memory, Crashes, Down, Probes string
+	notable                                              bool // has what only some have
+}
+
+// placesOf are the instances of the gateway and then the targets.
+func placesOf(run *drill.Run) []place {
+	var out []place
+	for _, t := range slices.Concat(run.Gateways, run.Targets) {
+		calls, inFlight, probes, down, memory := 0, 0, 0, 0, 0.0
+		for _, s := range t.Steps {
+			calls, inFlight, probes = calls+s.Calls, max(inFlight, s.InFlight), max(probes, s.Probing)
+			if finite(s.Memory) {
+				memory = max(memory, s.Memory)
+			}
+			down += bit(s.Down)
+		}
+		p := place{
+			Name: clean(t.Name), Calls: count(calls), InFlight: count(inFlight), Memory: none,
+			Crashes: count(t.Crashes), Down: none, Probes: none, notable: memory > 0 || t.Crashes > 0 || down > 0,
+		}
+		if memory > 0 {
+			p.Memory = share(memory)
+		}
+		if down > 0 {
+			p.Down = short(time.Duration(down) * run.Step)
+		}
+		if len(t.Moves) > 0 {
+			p.Probes = count(probes)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// share is a part of a bound; 100 % is said of all of it and of nothing less.
+func share(v float64) string {
+	return strconv.FormatFloat(math.Floor(1000*v+1e-9)/10, 'f', 1, 64) + "%"
+}
+
+// Figure writes the value of a criterion: no powers of ten, and a time that
+// has no end is never.
+func Figure(value string) string {
+	v, err := strconv.ParseFloat(value, 64)
+	switch {
+	case err != nil || math.IsNaN(v):
+		return clean(value)
+	case math.IsInf(v, 0):
+		return "never"
+	case math.Abs(v) >= 1e4 && math.Abs(v) < 1e15:
+		return count(int(math.Round(v)))
+	}
+	return clean(value)
 }
 
 // contenders are the names in the results, each once, in order.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hourthree/hourthree/internal/drill"
 )
@@ -24,6 +25,7 @@ type page struct {
 	CSS       template.CSS
 	Title     string
 	Names     []string
+	Many      bool // contenders: their names stand upright
 	Rows      []summaryRow
 	Scenarios []scenarioView
 }
@@ -40,6 +42,7 @@ type scenarioView struct {
 	Marks                  []markView
 	Runs                   []runView
 	Criteria               []criterionView
+	Many                   bool
 }
 
 type markView struct {
@@ -58,19 +61,22 @@ type runView struct {
 	ID, About string
 	Figures   figures
 	Workloads []workloadView
-	Timeline  drawing
+	Places    []place
+	Timeline  timelineView
 	Plots     []plotView
 }
 
 type workloadView struct {
 	Name, Good, Up, In, P99          string
 	Fresh, Degraded, Refused, GaveUp string
+	Wrong, Statuses                  string
 }
 
 // HTML writes the results as one page that needs nothing else.
 func HTML(w io.Writer, results []*drill.Result) error {
 	results = present(results)
 	p := page{CSS: template.CSS(pageCSS), Title: "Drills", Names: contenders(results)}
+	p.Many = many(p.Names)
 	if len(results) == 1 {
 		p.Title = titleOf(results[0])
 	}
@@ -91,12 +97,24 @@ func HTML(w io.Writer, results []*drill.Result) error {
 	return err
 }
 
+// manyNames is how many contenders a table has side by side in full width.
+const manyNames = 6
+
+// many reports that names do not fit side by side.
+func many(names []string) bool {
+	letters := 0
+	for _, n := range names {
+		letters += utf8.RuneCountInString(n)
+	}
+	return len(names) > manyNames || letters > 80
+}
+
 func viewOf(id string, r *drill.Result) scenarioView {
 	c := clockOf(r)
 	v := scenarioView{
 		ID: id, Title: titleOf(r), Name: clean(r.Scenario), Incident: clean(r.Incident), Times: c.span(),
 		About: fmt.Sprintf("%s virtual, seed %d", short(r.Length), r.Seed),
-		Facts: cleaned(r.Facts), Ours: cleaned(r.Ours), Criteria: criteriaOf(r),
+		Facts: cleaned(r.Facts), Ours: cleaned(r.Ours), Criteria: criteriaOf(r), Many: len(r.Runs) > manyNames,
 	}
 	marks := inOrder(r.Marks)
 	for i, m := range marks {
@@ -110,15 +128,18 @@ func viewOf(id string, r *drill.Result) scenarioView {
 }
 
 func runOf(id string, run *drill.Run, c clock, marks []drill.Mark, top map[string]float64) runView {
-	v := runView{ID: id, About: clean(run.About), Figures: figuresOf(run), Timeline: timeline(id+"t", run, c, marks)}
+	v := runView{ID: id, About: clean(run.About), Figures: figuresOf(run), Places: placesOf(run), Timeline: timeline(id+"t", run, c, marks, top)}
 	for i, p := range plotsOf(run, c) {
+		if !p.shown(top) {
+			continue
+		}
 		v.Plots = append(v.Plots, p.view(fmt.Sprintf("%sp%d", id, i+1), c, marks, top[p.key]))
 	}
 	for _, s := range run.Workloads {
 		t := s.Totals
 		v.Workloads = append(v.Workloads, workloadView{
 			Name: clean(s.Name), Fresh: count(t.Fresh), Good: percent(t.Good, t.Fresh), Degraded: count(t.Degraded),
-			Refused: count(t.Refused), GaveUp: count(t.Late), Up: ratio(t.Upstream, t.Fresh), In: ratio(t.Inbound, t.Fresh),
+			Refused: count(t.Refused), GaveUp: count(t.Late), Wrong: count(t.Wrong), Statuses: statuses(t), Up: ratio(t.Upstream, t.Fresh), In: ratio(t.Inbound, t.Fresh),
 			P99: millis(worstP99(&drill.Run{Workloads: []drill.Series{s}})),
 		})
 	}
@@ -175,7 +196,7 @@ func criteriaOf(r *drill.Result) []criterionView {
 				}
 				out = append(out, criterionView{clean(j.Name), clean(j.Expr), cells})
 			}
-			word, said := mark(j)
+			word, said := mark(j, r.Runs[i].Contender)
 			out[at].Cells[i] = cellView{markClass(word), word, said}
 		}
 	}
@@ -186,7 +207,7 @@ func markClass(word string) string {
 	switch word {
 	case "met":
 		return "pass"
-	case "not yet":
+	case "not yet", hollow:
 		return "lacks"
 	}
 	return "FAIL"

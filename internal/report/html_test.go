@@ -107,8 +107,40 @@ func TestPage(t *testing.T) {
 			t.Error("a th has no scope")
 		}
 	}
-	if n := len(all(doc, "figure")); n != 2*4*9 {
+	if n := len(all(doc, "figure")); n != 2*4*11 {
 		t.Errorf("%d plots", n)
+	}
+}
+
+// TestPageLeavesOut: what no contender has is not plotted.
+func TestPageLeavesOut(t *testing.T) {
+	r := fixture()
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		run.Gateways = nil
+		for k := range run.Workloads {
+			for j := range run.Workloads[k].Steps {
+				run.Workloads[k].Steps[j].Status, run.Workloads[k].Steps[j].Wrong = nil, 0
+			}
+		}
+	}
+	text, doc := render(t, r)
+	if n := len(all(doc, "figure")); n != 4*9 || strings.Contains(text, "<b>memory</b>") || !strings.Contains(text, "<b>probes</b>") {
+		t.Errorf("%d plots", n)
+	}
+}
+
+// TestPageProvesNothing: who is to miss a criterion and meets it is shown so.
+func TestPageProvesNothing(t *testing.T) {
+	_, doc := render(t, fixture())
+	n := 0
+	for _, s := range all(doc, "span") {
+		if s.FirstChild != nil && s.FirstChild.Data == hollow {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("said of %d", n)
 	}
 }
 
@@ -183,7 +215,7 @@ func TestThin(t *testing.T) {
 		points[i] = point{float64(i), 1}
 	}
 	points[1234].v, points[4321].v = 99, -5
-	got := thin(points)
+	got := thin(points, maxPoints)
 	high, low := 0.0, 0.0
 	for i, p := range got {
 		high, low = max(high, p.v), min(low, p.v)

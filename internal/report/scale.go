@@ -2,13 +2,14 @@ package report
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/drill"
 )
 
-// maxPoints bounds the points of one line.
+// maxPoints bounds the points of a line as wide as the page.
 const maxPoints = 600
 
 // axis maps values onto a stretch of the drawing.
@@ -98,7 +99,7 @@ func lengthOf(r *drill.Result) time.Duration {
 		for _, s := range run.Workloads {
 			most = max(most, time.Duration(len(s.Steps))*run.Step)
 		}
-		for _, t := range run.Targets {
+		for _, t := range slices.Concat(run.Targets, run.Gateways) {
 			most = max(most, time.Duration(len(t.Steps))*run.Step)
 		}
 	}
@@ -164,12 +165,12 @@ type point struct{ at, v float64 }
 
 // thin keeps the lowest and the highest value of each group of points, so that
 // no peak is lost.
-func thin(points []point) []point {
-	if len(points) <= maxPoints {
+func thin(points []point, most int) []point {
+	if len(points) <= most {
 		return points
 	}
-	groups := maxPoints / 2
-	out := make([]point, 0, maxPoints)
+	groups := most / 2
+	out := make([]point, 0, most)
 	for g := range groups {
 		part := points[g*len(points)/groups : (g+1)*len(points)/groups]
 		low, high := 0, 0

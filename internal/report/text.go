@@ -63,6 +63,9 @@ func textResult(b *bytes.Buffer, r *drill.Result) {
 	b.WriteString("\n")
 	textTable(b, r.Runs)
 	textCriteria(b, &r.Runs[0])
+	textHollow(b, r.Runs)
+	textPlaces(b, r.Runs)
+	textStatuses(b, r.Runs)
 }
 
 // titleOf falls back on the scenario's name.
@@ -117,18 +120,83 @@ func textCriteria(b *bytes.Buffer, r *drill.Run) {
 	b.WriteString("\n")
 	wrap(b, "", "criteria, "+nameOf(r)+":")
 	for _, j := range r.Criteria {
-		word, said := mark(j)
+		word, said := mark(j, r.Contender)
 		name := clean(j.Name)
 		if name == "" {
 			name = clean(j.Expr)
 		}
-		if word == "not yet" {
-			word, said = "", "not yet: "+said
+		if word == "not yet" || word == hollow {
+			word, said = "", word+": "+said
 		}
 		if said != "" {
 			name += ": " + said
 		}
 		wrap(b, fmt.Sprintf("  %-6s  ", word), name)
+	}
+}
+
+// textHollow lists what contenders met although they are to miss it.
+func textHollow(b *bytes.Buffer, runs []drill.Run) {
+	first := true
+	for i := range runs {
+		names := cleaned(runs[i].Toothless())
+		if len(names) == 0 {
+			continue
+		}
+		if first {
+			b.WriteString("\nproves nothing, for it is met by who is to miss it:\n")
+			first = false
+		}
+		wrap(b, "  ", nameOf(&runs[i])+": "+strings.Join(names, "; "))
+	}
+}
+
+// textPlaces lists the gateways and targets that have a bound of memory, or
+// crashed.
+func textPlaces(b *bytes.Buffer, runs []drill.Run) {
+	first := true
+	for i := range runs {
+		var said []string
+		for _, p := range placesOf(&runs[i]) {
+			if !p.notable {
+				continue
+			}
+			text := p.Name + " " + p.Memory
+			if p.Memory == none {
+				text = p.Name
+			}
+			if p.Crashes != "0" {
+				text += ", crashes " + p.Crashes
+			}
+			said = append(said, text)
+		}
+		if len(said) == 0 {
+			continue
+		}
+		if first {
+			b.WriteString("\nmost memory, of its bound, and crashes:\n")
+			first = false
+		}
+		wrap(b, "  ", nameOf(&runs[i])+": "+strings.Join(said, "; "))
+	}
+}
+
+// textStatuses lists the last replies by status, where any was not 200.
+func textStatuses(b *bytes.Buffer, runs []drill.Run) {
+	first := true
+	for i := range runs {
+		if !told(&runs[i]) {
+			continue
+		}
+		if first {
+			b.WriteString("\nlast replies by status:\n")
+			first = false
+		}
+		text := nameOf(&runs[i]) + ": " + statuses(runs[i].Totals)
+		if n := runs[i].Totals.Wrong; n > 0 {
+			text += "; wrong " + count(n)
+		}
+		wrap(b, "  ", text)
 	}
 }
 
@@ -147,29 +215,35 @@ func textSummary(b *bytes.Buffer, results []*drill.Result) {
 }
 
 func summaryPart(b *bytes.Buffer, results []*drill.Result, names []string, at int) {
-	first, rest := 8, columns
+	first := 8
 	for _, r := range results {
 		first = max(first, utf8.RuneCountInString(scenarioOf(r)))
 	}
-	first = min(first, 30)
-	heads, used := names, first
+	heads, used := names, 0
 	for _, n := range names {
 		used += 1 + max(5, utf8.RuneCountInString(n))
 	}
-	if used > rest {
+	if min(first, 30)+used > columns {
+		used = 6 * len(names)
 		heads = make([]string, len(names))
 		for i, n := range names {
 			heads[i] = fmt.Sprint(at + i + 1)
 			wrap(b, heads[i]+": ", n)
 		}
 	}
+	first = min(first, columns-used)
 	fmt.Fprintf(b, "%-*s", first, "scenario")
 	for _, h := range heads {
 		fmt.Fprintf(b, " %*s", max(5, utf8.RuneCountInString(h)), h)
 	}
 	b.WriteString("\n")
 	for _, r := range results {
-		fmt.Fprintf(b, "%-*s", first, cut(scenarioOf(r), first))
+		name := scenarioOf(r)
+		if utf8.RuneCountInString(name) > first {
+			wrap(b, "", name)
+			name = ""
+		}
+		fmt.Fprintf(b, "%-*s", first, name)
 		for i, n := range names {
 			fmt.Fprintf(b, " %*s", max(5, utf8.RuneCountInString(heads[i])), verdictOf(r, n))
 		}

@@ -113,7 +113,7 @@ func TestVerdict(t *testing.T) {
 
 func TestNumbers(t *testing.T) {
 	for _, c := range [][2]string{
-		{count(0), "0"}, {count(999), "999"}, {count(1000), "1,000"}, {count(12_045), "12,045"},
+		{count(0), "0"}, {Figure("1.321e+04"), "13,210"}, {Figure("+Inf"), "never"}, {Figure("0.9968"), "0.9968"}, {Figure("a\tb"), "a b"}, {count(999), "999"}, {count(1000), "1,000"}, {count(12_045), "12,045"},
 		{count(1_234_567), "1.23M"}, {count(-1500), "-1,500"},
 		{percent(1, 0), "-"}, {percent(9999, 10_000), "99.9%"}, {percent(3, 3), "100.0%"},
 		{ratio(1, 0), "-"}, {ratio(48, 1), "48.0"}, {ratio(1, 3), "0.33"}, {ratio(1234, 1), "1234"},
