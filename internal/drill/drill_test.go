@@ -34,6 +34,7 @@ func TestParseRefuses(t *testing.T) {
 		{"length: 1m", "length: soon", "line 3"},
 		{"rps: 1", "rps: -1", "rps"},
 		{"capacity: 1", "capacity: 0", "targets[0] t"},
+		{"capacity: 1", "capacity: 1, full: 200", "full"},
 		{"success(", "sucess(", "sucess"},
 		{"success(\"\", 0, 60) > 0.5", "success(\"\", 0, 60)", "bool"},
 		{"criteria:", "faults: [{target: u, at: 1s, until: 2s, mode: hang}]\ncriteria:", "does not exist"},
@@ -54,7 +55,7 @@ func TestParseRefuses(t *testing.T) {
 // It fails when refusals are free.
 func TestRefusalsCost(t *testing.T) {
 	served := func(refusal float64) (n int) {
-		s := &Scenario{Length: time.Minute, Targets: []Target{{Name: "t", Capacity: 10, Refusal: refusal, Queue: time.Second, Slows: 1}}}
+		s := &Scenario{Length: time.Minute, Targets: []Target{{Name: "t", Capacity: 10, Refusal: refusal, Queue: time.Second, Slows: 1, Full: 429}}}
 		v := newServer(s, &s.Targets[0], 1, newBooks(s).targets["t"])
 		for i := range 60 * 100 {
 			at := time.Duration(i) * 10 * time.Millisecond

@@ -203,7 +203,7 @@ func (v *server) queueUp(now time.Time, capacity float64, a *answer) {
 	case early:
 		cost = v.Refusal
 	case v.machine.full(now):
-		*a = answer{status: 429, wait: time.Millisecond}
+		*a = answer{status: v.Full, wait: time.Millisecond}
 		cost = v.Refusal
 	default:
 		a.wait += queued
