@@ -108,6 +108,9 @@ func (v *server) decide(now time.Time, at time.Duration, q asked) answer {
 		a.status, a.mode, a.wait = 400, "400", time.Millisecond
 	}
 	capacity := v.strike(at, q, &a)
+	if capacity < 1 {
+		v.book.at(at).Cold = true
+	}
 	if v.verdict != nil && a.mode == "" {
 		v.verdict.judge(now, q, &a)
 	}
