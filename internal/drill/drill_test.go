@@ -12,7 +12,7 @@ import (
 // TestTheScenariosAreGood: every file that comes with the router can be played.
 func TestTheScenariosAreGood(t *testing.T) {
 	all, err := List()
-	if err != nil || len(all) < 4 {
+	if err != nil || len(all) < 10 {
 		t.Fatal(len(all), err)
 	}
 	for _, s := range all {
@@ -160,6 +160,37 @@ func TestTheRouterPasses(t *testing.T) {
 	}
 	for i := range r.Runs {
 		if run := &r.Runs[i]; run.Passed() != (run.Contender == "router") || len(run.Toothless()) > 0 {
+			t.Errorf("%s: %+v", run.Contender, run.Criteria)
+		}
+	}
+}
+
+// TestAReturnIsMeasured: how fast the rate of calls grows and when a cold
+// target is warm, at a target whose model has a longer name than the router
+// puts in its place.
+func TestAReturnIsMeasured(t *testing.T) {
+	s, err := Parse([]byte(`
+name: return
+title: Twice the rate, after a cold start
+length: 3m
+workloads: [{name: w, model: a-longer-name, rate: [{at: 0s, rps: 10}, {at: 90s, rps: 20}]}]
+targets: [{name: t, model: a-longer-name, capacity: 50, queue: 1s, latency: 100ms}]
+faults: [{target: t, at: 60s, until: 3m, mode: cold, factor: 0.5, warm: 200}]
+criteria:
+  - {name: answered, expr: 'success("w", 0, 180) == 1'}
+  - {name: growth, expr: 'rise("t", 0, 180, 30) > 0.95 && rise("t", 0, 180, 30) < 1.05'}
+  - {name: none before, expr: 'rise("t", 0, 90, 30) < 0.05'}
+  - {name: warm, expr: 'warm_after("t", 60) >= 19 && warm_after("t", 60) <= 22'}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Play(s, Options{Contenders: []string{"router", "naive"}, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Runs {
+		if run := &r.Runs[i]; !run.Passed() {
 			t.Errorf("%s: %+v", run.Contender, run.Criteria)
 		}
 	}
