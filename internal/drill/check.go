@@ -85,6 +85,9 @@ func (t *Target) check(bad bad) {
 	if t.Capacity <= 0 || t.Latency < 0 || t.Stream < 0 || t.Queue < 0 || t.Refusal < 0 || t.Slows < 1 {
 		bad("needs a capacity above 0, slows of 1 or more, and latency, stream, queue and refusal not below 0")
 	}
+	if t.Full < 400 || t.Full > 599 {
+		bad("full: must be a status from 400 to 599")
+	}
 	if t.Memory < 0 || t.PerCall < 0 || t.Down <= 0 || t.RPM < 0 || t.Concurrency < 0 {
 		bad("memory, per_call, rpm and concurrency must not be below 0, and down above it")
 	}

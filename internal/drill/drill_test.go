@@ -12,7 +12,7 @@ import (
 // TestTheScenariosAreGood: every file that comes with the router can be played.
 func TestTheScenariosAreGood(t *testing.T) {
 	all, err := List()
-	if err != nil || len(all) < 4 {
+	if err != nil || len(all) < 10 {
 		t.Fatal(len(all), err)
 	}
 	for _, s := range all {
@@ -34,6 +34,7 @@ func TestParseRefuses(t *testing.T) {
 		{"length: 1m", "length: soon", "line 3"},
 		{"rps: 1", "rps: -1", "rps"},
 		{"capacity: 1", "capacity: 0", "targets[0] t"},
+		{"capacity: 1", "capacity: 1, full: 200", "full"},
 		{"success(", "sucess(", "sucess"},
 		{"success(\"\", 0, 60) > 0.5", "success(\"\", 0, 60)", "bool"},
 		{"criteria:", "faults: [{target: u, at: 1s, until: 2s, mode: hang}]\ncriteria:", "does not exist"},
@@ -54,7 +55,7 @@ func TestParseRefuses(t *testing.T) {
 // It fails when refusals are free.
 func TestRefusalsCost(t *testing.T) {
 	served := func(refusal float64) (n int) {
-		s := &Scenario{Length: time.Minute, Targets: []Target{{Name: "t", Capacity: 10, Refusal: refusal, Queue: time.Second, Slows: 1}}}
+		s := &Scenario{Length: time.Minute, Targets: []Target{{Name: "t", Capacity: 10, Refusal: refusal, Queue: time.Second, Slows: 1, Full: 429}}}
 		v := newServer(s, &s.Targets[0], 1, newBooks(s).targets["t"])
 		for i := range 60 * 100 {
 			at := time.Duration(i) * 10 * time.Millisecond
@@ -159,6 +160,37 @@ func TestTheRouterPasses(t *testing.T) {
 	}
 	for i := range r.Runs {
 		if run := &r.Runs[i]; run.Passed() != (run.Contender == "router") || len(run.Toothless()) > 0 {
+			t.Errorf("%s: %+v", run.Contender, run.Criteria)
+		}
+	}
+}
+
+// TestAReturnIsMeasured: how fast the rate of calls grows and when a cold
+// target is warm, at a target whose model has a longer name than the router
+// puts in its place.
+func TestAReturnIsMeasured(t *testing.T) {
+	s, err := Parse([]byte(`
+name: return
+title: Twice the rate, after a cold start
+length: 3m
+workloads: [{name: w, model: a-longer-name, rate: [{at: 0s, rps: 10}, {at: 90s, rps: 20}]}]
+targets: [{name: t, model: a-longer-name, capacity: 50, queue: 1s, latency: 100ms}]
+faults: [{target: t, at: 60s, until: 3m, mode: cold, factor: 0.5, warm: 200}]
+criteria:
+  - {name: answered, expr: 'success("w", 0, 180) == 1'}
+  - {name: growth, expr: 'rise("t", 0, 180, 30) > 0.95 && rise("t", 0, 180, 30) < 1.05'}
+  - {name: none before, expr: 'rise("t", 0, 90, 30) < 0.05'}
+  - {name: warm, expr: 'warm_after("t", 60) >= 19 && warm_after("t", 60) <= 22'}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Play(s, Options{Contenders: []string{"router", "naive"}, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range r.Runs {
+		if run := &r.Runs[i]; !run.Passed() {
 			t.Errorf("%s: %+v", run.Contender, run.Criteria)
 		}
 	}

@@ -3,6 +3,7 @@ package drill
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,7 +49,7 @@ func (spaces) Read(p []byte) (int, error) { return copy(p, blank), nil }
 func (h *host) read(r *http.Request) (q asked, stream, ok bool) {
 	head := make([]byte, bodySize)
 	n, err := io.ReadFull(r.Body, head)
-	if err != nil {
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // the router may have put in a shorter name of the model
 		return q, false, false
 	}
 	more, err := io.Copy(io.Discard, r.Body)

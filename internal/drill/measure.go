@@ -37,6 +37,8 @@ type words struct {
 	Said     func(what string, from float64) float64                     `expr:"said"`       // s from from until the contender reports it; inf when never
 	Left     func(target string, from float64) float64                   `expr:"left_after"` // s from from until a step with at most two calls a second; inf when never
 	Back     func(target string, from, share float64) float64            `expr:"back_after"` // s from from until a step with that share of the calls of the first minute; inf when never
+	Rise     func(target string, from, to, over float64) float64         `expr:"rise"`       // most that the rate of calls grew from one stretch of over seconds to the next, as a share of the first minute's
+	Warm     func(target string, from float64) float64                   `expr:"warm_after"` // s from from until a step in which a cold target had all its capacity; inf when never
 }
 
 // compile checks an expression, the names in it included.
@@ -180,6 +182,16 @@ func wordsOf(r *Run) words {
 	w.Back = func(target string, from, share float64) float64 {
 		least := share * w.Calls(target, 0, 60) / (60 / r.Step.Seconds())
 		return r.first(target, from, func(s TargetStep) bool { return float64(s.Calls) >= least })
+	}
+	w.Rise = func(target string, from, to, over float64) (most float64) {
+		usual := w.Calls(target, 0, 60) * over / 60
+		for at := from; at+2*over <= to; at += r.Step.Seconds() {
+			most = math.Max(most, w.Calls(target, at+over, at+2*over)-w.Calls(target, at, at+over))
+		}
+		return most / math.Max(usual, 1)
+	}
+	w.Warm = func(target string, from float64) float64 {
+		return r.first(target, from, func(s TargetStep) bool { return s.Calls > 0 && !s.Cold })
 	}
 	return w
 }

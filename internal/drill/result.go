@@ -116,6 +116,7 @@ type TargetStep struct {
 	Memory   float64 `json:"memory"`    // most, as a share of the bound; 0 without one
 	Probing  int     `json:"probing"`   // most calls at once that were made while the breaker was half open
 	Down     bool    `json:"down"`      // after a crash, for some of the step
+	Cold     bool    `json:"cold"`      // a fault left it less than its capacity at some call of the step
 }
 
 // Move is a breaker's change of phase.

@@ -325,7 +325,7 @@ func (r *router) send(ctx context.Context, addr string, c call) (out reply, earl
 	req.Header.Set("Authorization", "Bearer "+keyOf(callerName(c.Workload, c.caller)))
 	req.Header.Set("User-Agent", c.Agent)
 	req.ContentLength = c.bytes
-	if c.attempt > 1 {
+	if c.attempt > 1 && strings.HasPrefix(c.Agent, "OpenAI/") {
 		req.Header.Set("X-Stainless-Retry-Count", strconv.FormatUint(c.attempt-1, 10))
 	}
 	resp, err := r.client.Do(req)

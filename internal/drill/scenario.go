@@ -141,6 +141,8 @@ type Target struct {
 	Refusal float64 `yaml:"refusal"`
 	// Queue is the work it takes on before it refuses.
 	Queue time.Duration `yaml:"queue"`
+	// Full is the status of a call that it refuses for lack of capacity. Default 429.
+	Full int `yaml:"full"`
 	// Latency to the whole answer, or to the first content of a stream.
 	Latency time.Duration `yaml:"latency"`
 	// Stream is the time from there to the end of a stream.
@@ -302,6 +304,7 @@ func (s *Scenario) fill() {
 		t := &s.Targets[i]
 		t.Domain, t.Model, t.Slows = cmp.Or(t.Domain, t.Name), cmp.Or(t.Model, model), cmp.Or(t.Slows, 1)
 		t.PerCall, t.Down = cmp.Or(t.PerCall, perCall), cmp.Or(t.Down, defaultDown)
+		t.Full = cmp.Or(t.Full, 429)
 	}
 	for i := range s.Faults {
 		f := &s.Faults[i]

@@ -108,6 +108,9 @@ func (v *server) decide(now time.Time, at time.Duration, q asked) answer {
 		a.status, a.mode, a.wait = 400, "400", time.Millisecond
 	}
 	capacity := v.strike(at, q, &a)
+	if capacity < 1 {
+		v.book.at(at).Cold = true
+	}
 	if v.verdict != nil && a.mode == "" {
 		v.verdict.judge(now, q, &a)
 	}
@@ -203,7 +206,7 @@ func (v *server) queueUp(now time.Time, capacity float64, a *answer) {
 	case early:
 		cost = v.Refusal
 	case v.machine.full(now):
-		*a = answer{status: 429, wait: time.Millisecond}
+		*a = answer{status: v.Full, wait: time.Millisecond}
 		cost = v.Refusal
 	default:
 		a.wait += queued
