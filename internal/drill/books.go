@@ -29,7 +29,7 @@ type workloadBook struct {
 type targetBook struct {
 	TargetRun
 	step   time.Duration
-	memory int64       // 0 for no bound
+	memory int64 // 0 for no bound
 	down   time.Duration
 	half   atomic.Bool // its breaker is half open
 }
