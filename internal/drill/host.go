@@ -3,6 +3,7 @@ package drill
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -31,7 +32,10 @@ type sent struct {
 // bodyOf is a request of the call's size.
 func bodyOf(c call) io.Reader {
 	head := fmt.Sprintf(`{"model":%q,"stream":%v,"user":"%s %d %d","messages":[{"role":"user","content":"What does your code do in hour three?`, c.Model, c.Stream, c.Name, c.caller, c.key)
-	const tail = `"}]}`
+	tail := `"}]}`
+	if c.Garbled {
+		tail = ""
+	}
 	fill := int(c.bytes) - len(head) - len(tail)
 	return io.MultiReader(strings.NewReader(head), io.LimitReader(spaces{}, int64(fill)), strings.NewReader(tail))
 }
@@ -48,7 +52,7 @@ func (spaces) Read(p []byte) (int, error) { return copy(p, blank), nil }
 func (h *host) read(r *http.Request) (q asked, stream, ok bool) {
 	head := make([]byte, bodySize)
 	n, err := io.ReadFull(r.Body, head)
-	if err != nil {
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // shorter with a shorter name of the model
 		return q, false, false
 	}
 	more, err := io.Copy(io.Discard, r.Body)
