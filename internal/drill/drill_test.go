@@ -154,6 +154,28 @@ criteria:
 	}
 }
 
+// TestTheEndMeetsAKill: an instance that would be back after the end stays away,
+// and the play ends.
+func TestTheEndMeetsAKill(t *testing.T) {
+	s, err := Parse([]byte(`
+name: kill
+title: A kill before the end
+length: 10s
+gateway: {instances: 2, down: 1m}
+workloads: [{name: w, rate: [{at: 0s, rps: 5}]}]
+targets: [{name: t, capacity: 50, queue: 1s, latency: 200ms}]
+actions: [{at: 5s, do: kill, instance: 1}]
+criteria: [{name: one, expr: 'crashes("gateway-1") == 1 && success("w", 6, 10) == 1'}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Play(s, Options{Contenders: []string{"router"}, Seed: 1})
+	if err != nil || !r.Runs[0].Passed() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestSameSeedSameVerdict: what is drawn is the same each time. The runtime
 // orders what happens in the same instant, so counts may differ by a few; the
 // client alone has nothing to order.

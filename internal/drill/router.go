@@ -34,6 +34,7 @@ type router struct {
 	hosts   []*http.Server
 	wg      sync.WaitGroup
 	turn    atomic.Uint64
+	closing atomic.Bool // nothing begins any more
 }
 
 func newRouter(p *play, o Options) (contender, error) { return newWeakened(p, o, weakness{}) }
@@ -62,6 +63,7 @@ func newWeakened(p *play, o Options, w weakness) (contender, error) {
 }
 
 func (r *router) close() {
+	r.closing.Store(true)
 	r.client.CloseIdleConnections()
 	for _, p := range r.process {
 		p.stop()
@@ -84,10 +86,13 @@ type process struct {
 	conns sync.Map
 }
 
-// begin starts the process on an address of its own.
+// begin starts the process on an address of its own, unless everything ends.
 func (p *process) begin() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closing.Load() {
+		return nil
+	}
 	p.times++
 	addr := "127.0.0.1:" + strconv.Itoa(10_000+1000*p.number+2*p.times)
 	admin := "127.0.0.1:" + strconv.Itoa(10_001+1000*p.number+2*p.times)
