@@ -101,6 +101,82 @@ func TestSharesAddUp(t *testing.T) {
 	}
 }
 
+// TestStickyHitsTheSame: a sticky fault hits its share of the callers, and each
+// of them always.
+func TestStickyHitsTheSame(t *testing.T) {
+	s := &Scenario{Length: time.Hour, Targets: []Target{{Name: "t", Capacity: 1e6, Queue: time.Second, Slows: 1}}, Faults: []Fault{
+		{Target: "t", Until: time.Hour, Mode: ModeWrong, Share: 0.2, Sticky: true},
+	}}
+	v := newServer(s, &s.Targets[0], 7, newBooks(s).targets["t"])
+	hit := map[int]int{}
+	for i := range 10000 {
+		a, d := v.take(time.Unix(60, 0), time.Minute, asked{workload: &Workload{Name: "w"}, caller: i % 1000, call: uint64(i)})
+		v.leave(&a, d)
+		if a.mode == ModeWrong {
+			hit[i%1000]++
+		}
+	}
+	if math.Abs(float64(len(hit))-200) > 40 {
+		t.Errorf("%d of 1,000 callers were hit, want a fifth", len(hit))
+	}
+	for caller, n := range hit {
+		if n != 10 {
+			t.Fatalf("caller %d was hit by %d of 10 calls", caller, n)
+		}
+	}
+}
+
+// TestBrokenRequests: what the router cannot read it refuses without a call,
+// what only a target can tell after one. A model's name of any length will do.
+func TestBrokenRequests(t *testing.T) {
+	s, err := Parse([]byte(`
+name: broken
+title: Broken requests
+length: 10s
+workloads:
+  - {name: good, model: a-long-name, rate: [{at: 0s, rps: 1}]}
+  - {name: garbled, model: a-long-name, rate: [{at: 0s, rps: 1}], garbled: true, timeout: 50ms}
+  - {name: malformed, model: a-long-name, rate: [{at: 0s, rps: 1}], malformed: true}
+targets: [{name: t, model: a-long-name, capacity: 50, queue: 1s, latency: 200ms}]
+criteria:
+  - {name: good, expr: 'success("good", 0, 10) == 1 && amp("good", 0, 10) == 1'}
+  - {name: garbled, expr: 'status("garbled", 400, 0, 10) == 1 && amp("garbled", 0, 10) == 0', fails: [naive]}
+  - {name: malformed, expr: 'status("malformed", 400, 0, 10) == 1 && amp("malformed", 0, 10) == 1'}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Play(s, Options{Contenders: []string{"router", "naive"}, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Runs[0].Passed() || len(r.Runs[1].Toothless()) > 0 {
+		t.Errorf("the router %+v, naive %+v", r.Runs[0].Criteria, r.Runs[1].Criteria)
+	}
+}
+
+// TestTheEndMeetsAKill: an instance that would be back after the end stays away,
+// and the play ends.
+func TestTheEndMeetsAKill(t *testing.T) {
+	s, err := Parse([]byte(`
+name: kill
+title: A kill before the end
+length: 10s
+gateway: {instances: 2, down: 1m}
+workloads: [{name: w, rate: [{at: 0s, rps: 5}]}]
+targets: [{name: t, capacity: 50, queue: 1s, latency: 200ms}]
+actions: [{at: 5s, do: kill, instance: 1}]
+criteria: [{name: one, expr: 'crashes("gateway-1") == 1 && success("w", 6, 10) == 1'}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Play(s, Options{Contenders: []string{"router"}, Seed: 1})
+	if err != nil || !r.Runs[0].Passed() {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestSameSeedSameVerdict: what is drawn is the same each time. The runtime
 // orders what happens in the same instant, so counts may differ by a few; the
 // client alone has nothing to order.

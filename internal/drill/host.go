@@ -32,7 +32,10 @@ type sent struct {
 // bodyOf is a request of the call's size.
 func bodyOf(c call) io.Reader {
 	head := fmt.Sprintf(`{"model":%q,"stream":%v,"user":"%s %d %d","messages":[{"role":"user","content":"What does your code do in hour three?`, c.Model, c.Stream, c.Name, c.caller, c.key)
-	const tail = `"}]}`
+	tail := `"}]}`
+	if c.Garbled {
+		tail = ""
+	}
 	fill := int(c.bytes) - len(head) - len(tail)
 	return io.MultiReader(strings.NewReader(head), io.LimitReader(spaces{}, int64(fill)), strings.NewReader(tail))
 }

@@ -34,6 +34,7 @@ type router struct {
 	hosts   []*http.Server
 	wg      sync.WaitGroup
 	turn    atomic.Uint64
+	closing atomic.Bool // nothing begins any more
 }
 
 func newRouter(p *play, o Options) (contender, error) { return newWeakened(p, o, weakness{}) }
@@ -62,6 +63,7 @@ func newWeakened(p *play, o Options, w weakness) (contender, error) {
 }
 
 func (r *router) close() {
+	r.closing.Store(true)
 	r.client.CloseIdleConnections()
 	for _, p := range r.process {
 		p.stop()
@@ -84,10 +86,13 @@ type process struct {
 	conns sync.Map
 }
 
-// begin starts the process on an address of its own.
+// begin starts the process on an address of its own, unless everything ends.
 func (p *process) begin() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.closing.Load() {
+		return nil
+	}
 	p.times++
 	addr := "127.0.0.1:" + strconv.Itoa(10_000+1000*p.number+2*p.times)
 	admin := "127.0.0.1:" + strconv.Itoa(10_001+1000*p.number+2*p.times)
@@ -256,13 +261,17 @@ func (r *router) call(ctx context.Context, c call) reply {
 	if !wait(queued, ctx.Done()) {
 		return reply{late: true}
 	}
-	held += room.hold(r, i, a, int64(r.Gateway.PerCall)-held)
+	held += room.hold(r, i, a, max(0, int64(r.Gateway.PerCall)-leased)-held)
 	out, early := r.send(ctx, addr, c)
 	if !early {
 		room.pay(r.Gateway, out.status)
 	}
 	return out
 }
+
+// leased is the part of a call's memory that the router's own ledger counts
+// (gateway.baseLease).
+const leased = 64 << 10
 
 // waiting is the memory of a connection that waits for its turn: nothing of it
 // has been read. A modelled gateway has read all of it.

@@ -99,6 +99,8 @@ type Workload struct {
 	Agent string `yaml:"agent"`
 	// Malformed requests are broken in a way that only a target can tell: it answers 400.
 	Malformed bool `yaml:"malformed"`
+	// Garbled requests end in the middle of their body: a gateway that looks can tell. For the modelled contenders they are malformed ones.
+	Garbled bool `yaml:"garbled"`
 	// Keys is how many keys its users have, each used by Zipf's law; for targets with a key store.
 	Keys int `yaml:"keys"`
 }
@@ -218,6 +220,8 @@ type Fault struct {
 	Share float64 `yaml:"share"`
 	// To is what the share rises or falls to by Until; 0 is constant.
 	To float64 `yaml:"to"`
+	// Sticky hits the same callers and keys each time: whom is drawn once, not at each call.
+	Sticky bool `yaml:"sticky"`
 	// After is when a failing answer comes.
 	After time.Duration `yaml:"after"`
 	// Factor of slow, slow-first, drip, capacity and cold. Default 1.

@@ -104,7 +104,7 @@ func (v *server) take(now time.Time, at time.Duration, q asked) (a answer, d *dr
 func (v *server) decide(now time.Time, at time.Duration, q asked) answer {
 	factor := 1 + (v.Slows-1)*min(1, v.used.at(now)/v.Capacity)
 	a := answer{status: 200, wait: times(v.Latency, factor), rest: times(v.Stream, factor)}
-	if q.workload.Malformed {
+	if q.workload.Malformed || q.workload.Garbled {
 		a.status, a.mode, a.wait = 400, "400", time.Millisecond
 	}
 	capacity := v.strike(at, q, &a)
@@ -143,7 +143,10 @@ func (v *server) strike(at time.Duration, q asked, a *answer) (capacity float64)
 			}
 		case ModeDrop:
 		default:
-			share := f.share(at)
+			share, draw := f.share(at), draw
+			if f.Sticky {
+				draw = chance(v.seed, v.Name+" sticks to "+q.workload.Name, uint64(q.caller)<<32|uint64(q.key))
+			}
 			if hit := draw >= from && draw < from+share; hit && a.mode == "" {
 				f.apply(a)
 			}
