@@ -63,6 +63,9 @@ type Options struct {
 	// Drain bounds the end of running streams; 0 takes the configuration's.
 	Drain time.Duration
 
+	// Random draws from [0,1), for concurrent use; nil for the system's. A drill
+	// draws the same each time.
+	Random func() float64
 	// Breaker changes the rules of every target's breaker, for drills; nil for not.
 	Breaker func(*breaker.Config)
 	// Moved hears every change of a target's breaker; nil for nobody.
@@ -119,6 +122,9 @@ func New(opt Options) (*App, error) {
 	if a.opt.Network.Listen == nil {
 		a.opt.Network.Listen = net.Listen
 	}
+	if a.opt.Random == nil {
+		a.opt.Random = rand.Float64
+	}
 	l, err := a.load()
 	if err != nil {
 		return nil, err
@@ -129,9 +135,9 @@ func New(opt Options) (*App, error) {
 	a.lines.Register(reg)
 	listener := a.metrics.Listener()
 	a.gateway = &gateway.Gateway{
-		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: rand.Float64,
+		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: a.opt.Random,
 		Gate:   admit.NewGate(queueOf(l.config)),
-		Runner: &attempt.Runner{Listener: listener, Random: rand.Float64},
+		Runner: &attempt.Runner{Listener: listener, Random: a.opt.Random},
 	}
 	a.builder = newBuilder(a.moved(listener), a.gateway.Gate.Notify)
 	a.builder.dial, a.builder.trip, a.builder.agent = opt.Network.Dial, opt.trip, "hourthree/"+opt.Version

@@ -99,7 +99,7 @@ func (p *process) begin() error {
 	a, err := app.New(app.Options{
 		Config: func() (*config.Config, error) { return p.config(addr, admin), nil },
 		Env:    func(string) (string, bool) { return "", false }, Stdout: io.Discard, Stderr: io.Discard, Version: "drill", Drain: 30 * time.Second,
-		Breaker: p.weaken.breaker,
+		Random: p.draw(), Breaker: p.weaken.breaker,
 		Moved: func(t event.Transition) {
 			p.books.moved(targetOf(t.Target), t.At.Sub(p.start), t.To, t.Reason)
 		},
@@ -107,6 +107,13 @@ func (p *process) begin() error {
 	})
 	p.app, p.addr = a, addr
 	return err
+}
+
+// draw is the process's source of chance.
+func (p *process) draw() func() float64 {
+	var n atomic.Uint64
+	source := "process " + strconv.Itoa(p.number) + "." + strconv.Itoa(p.times)
+	return func() float64 { return chance(p.seed, source, n.Add(1)) }
 }
 
 // targetOf is the scenario's target behind a target of the router.
