@@ -161,11 +161,15 @@ func half(b *Budget, from, seconds int) {
 
 func TestRatioGrowsOnEvidence(t *testing.T) {
 	b := New(Config{})
-	half(b, 0, 2)
-	if r := b.Snapshot(after(2)).Ratio; r <= 0.1 || b.Wide(after(2)) {
-		t.Fatalf("after 2 s: ratio %v, wide %v", r, b.Wide(after(2)))
+	half(b, 0, 4)
+	if r := b.Snapshot(after(4)).Ratio; r != 0.1 {
+		t.Fatalf("after 4 s, without a baseline: ratio %v", r)
 	}
-	half(b, 2, 12)
+	half(b, 4, 2)
+	if r := b.Snapshot(after(6)).Ratio; r <= 0.1 || b.Wide(after(6)) {
+		t.Fatalf("after 6 s: ratio %v, wide %v", r, b.Wide(after(6)))
+	}
+	half(b, 6, 8)
 	if r := b.Snapshot(after(14)).Ratio; r < 0.5 || !b.Wide(after(14)) {
 		t.Fatalf("after 14 s: ratio %v, wide %v", r, b.Wide(after(14)))
 	}

@@ -18,7 +18,7 @@ const (
 	growNoise   = 1   // extra attempts may be worse by this while it grows
 	worseNoise  = 2   // extra attempts are worse beyond this
 	fallenNoise = 3   // first attempts have become worse beyond this
-	rebases     = 2   // growth steps for which the baseline still moves
+	baseSample  = 200 // first attempts that make a baseline; a window of them does too
 	maxPause    = 16  // longest pause after harm, in windows
 	settled     = 6   // windows of grown ratio after which a pause is short again
 )
@@ -41,9 +41,9 @@ func (s *sample) add(t sample) {
 // growth is the story of a grown ratio.
 type growth struct {
 	steps    int
-	baseline sample // first attempts before it grew
+	short    int64  // slots in a row in which failures outnumbered what the ratio pays for
+	baseline sample // first attempts of these, before it grew
 	since    int64  // number of the last slot before it grew
-	began    int64  // same, not moved by later steps
 	pause    int64  // length of the next pause, slots
 	resume   int64  // no growth before this slot
 }
@@ -67,7 +67,8 @@ type evidence struct {
 //   - and first ones still do so now and then,
 //   - failures are fast, and nothing was refused for capacity or timed out,
 //   - first attempts succeed no less often than before the ratio grew, by more
-//     than noise,
+//     than noise: of targets that are short of capacity and say so by failing,
+//     each extra attempt takes from the first ones,
 //   - and failures outnumber what the ratio pays for.
 //
 // When any of the first four fails, or evidence is short, the ratio is back at
@@ -75,6 +76,7 @@ type evidence struct {
 // target whose failures come from load is not probed over and over.
 func (b *Budget) review() {
 	e := b.evidence()
+	b.count()
 	switch {
 	case e.extra.all < minExtras, e.trouble > 0, e.slowed(), e.hopeless():
 		b.back()
@@ -152,27 +154,31 @@ func lower(a, b sample) bool {
 	return b.rate()-a.rate() > fallenNoise*noise
 }
 
-func (b *Budget) mayGrow(e evidence) bool {
-	if b.ratio >= b.ratioMax || b.ratioBase == 0 || b.tick < b.grown.resume {
-		return false
-	}
+// count counts the slots in a row that call for more.
+func (b *Budget) count() {
 	s := &b.slots[b.tick%numSlots]
 	failed := s.first.all - s.first.ok + s.extra.all - s.extra.ok
-	return s.first.all > 0 && failed*unit > b.ratio*s.first.all &&
-		!e.worse(growNoise)
+	if s.first.all > 0 && failed*unit > b.ratio*s.first.all {
+		b.grown.short++
+	} else if s.first.all > 0 {
+		b.grown.short = 0
+	}
 }
 
+func (b *Budget) mayGrow(e evidence) bool {
+	return b.ratio < b.ratioMax && b.ratioBase > 0 && b.tick >= b.grown.resume &&
+		b.grown.short > 0 && !e.worse(growNoise)
+}
+
+// grow makes a step. The first one waits until the baseline can tell a loss of
+// a seventh from chance: what it cannot see, a grown ratio would do for ever.
 func (b *Budget) grow() {
-	baseline := b.recent(-1, goodSample)
-	if baseline.all < minSample {
-		return
-	}
 	g := &b.grown
 	if g.steps == 0 {
-		g.began = b.tick
-	}
-	if g.steps < rebases {
-		g.baseline, g.since = baseline, b.tick
+		g.baseline, g.since = b.recent(b.tick-g.short, math.MaxInt64), b.tick
+		if g.baseline.all < baseSample && (g.short < numSlots || g.baseline.all < minSample) {
+			return
+		}
 	}
 	g.steps++
 	b.ratio = min(b.ratioMax, b.ratio*growthNum/growthDen)
@@ -187,10 +193,10 @@ func (b *Budget) back() {
 
 func (b *Budget) restart() {
 	g := &b.grown
-	if b.tick-g.began >= settled*numSlots {
+	if g.steps > 0 && b.tick-g.since >= settled*numSlots {
 		g.pause = numSlots
 	}
-	*g = growth{pause: g.pause, resume: g.resume}
+	*g = growth{pause: g.pause, resume: g.resume, short: g.short}
 	b.ratio = b.ratioBase
 	for i := range b.slots {
 		s := &b.slots[i]
