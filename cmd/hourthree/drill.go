@@ -85,6 +85,7 @@ type drillFlags struct {
 	against    []string
 	seed       uint64
 	all        bool
+	short      bool
 	json, html string
 
 	config, model string // of a user
@@ -106,6 +107,7 @@ func drillRun() *cobra.Command {
 	c.Flags().StringVar(&f.model, "model", "", "the model of --config whose targets are drilled; default the first by name")
 	c.Flags().StringSliceVar(&f.against, "against", drill.Names(), "contenders, by comma")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of everything that is drawn")
+	c.Flags().BoolVar(&f.short, "short", false, "fewer requests, and only the contenders that the scenario names")
 	c.Flags().BoolVar(&f.all, "all", false, "every scenario that comes with the router")
 	c.Flags().StringVar(&f.json, "json", "", "write the results to this `file`")
 	c.Flags().StringVar(&f.html, "html", "", "write a page with plots to this `file`")
@@ -138,10 +140,14 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 	}
 	good := true
 	for _, s := range scenarios {
+		against := f.against
+		if f.short {
+			s, against = s.Short(), s.Against()
+		}
 		if mine != nil {
 			s = mine.Fit(s)
 		}
-		r, err := drill.Play(s, drill.Options{Contenders: f.against, Seed: f.seed, Config: mine, Progress: progress(c.ErrOrStderr(), s.Name)})
+		r, err := drill.Play(s, drill.Options{Contenders: against, Seed: f.seed, Config: mine, Progress: progress(c.ErrOrStderr(), s.Name)})
 		if err != nil {
 			return exit{exitUsage, err}
 		}

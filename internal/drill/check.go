@@ -29,6 +29,9 @@ func (s *Scenario) check() error {
 	if s.Length <= 0 || s.Length > 48*time.Hour {
 		bad("length: must be above 0 and at most 48h")
 	}
+	if s.Thin < 0 || s.Thin > 1 {
+		bad("thin: must be 0 to 1")
+	}
 	if s.Compression <= 0 {
 		bad("compression: must be above 0")
 	}

@@ -29,6 +29,8 @@ type Scenario struct {
 	Compression float64 `yaml:"compression"`
 	// Length is when arrivals end.
 	Length time.Duration `yaml:"length"`
+	// Thin is the share of the rates, and of what bears them, at which the short form is played. Default 1.
+	Thin float64 `yaml:"thin"`
 	// Facts come from the sources.
 	Facts []string `yaml:"facts"`
 	// Assumptions are ours: what the sources do not say and the scenario needs.
