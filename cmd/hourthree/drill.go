@@ -145,7 +145,9 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 			s, against = s.Short(), s.Against()
 		}
 		if mine != nil {
+			written := s
 			s = mine.Fit(s)
+			f.say(c.OutOrStdout(), s, s.Assumptions[len(written.Assumptions):])
 		}
 		r, err := drill.Play(s, drill.Options{Contenders: against, Seed: f.seed, Config: mine, Progress: progress(c.ErrOrStderr(), s.Name)})
 		if err != nil {
@@ -186,6 +188,15 @@ func (f *drillFlags) mine() (*drill.Mine, error) {
 		return nil, err
 	}
 	return drill.NewMine(cfg, f.model)
+}
+
+// say tells what a drill of the user's configuration takes for granted.
+func (f *drillFlags) say(out io.Writer, s *drill.Scenario, assumed []string) {
+	fmt.Fprintf(out, "%s with %s:\n", s.Name, f.config)
+	for _, a := range assumed {
+		fmt.Fprint(out, report.Wrap("- ", a))
+	}
+	fmt.Fprintln(out)
 }
 
 // progress shows the virtual clock on a terminal's line.

@@ -267,6 +267,13 @@ func cut(s string, n int) string {
 	return string([]rune(s)[:max(0, n-3)]) + "..."
 }
 
+// Wrap is text behind a prefix, in lines of a terminal's width.
+func Wrap(prefix, text string) string {
+	var b bytes.Buffer
+	wrap(&b, prefix, text)
+	return b.String()
+}
+
 // wrap writes text behind a prefix, in lines that fit; a word that is longer
 // than a line is broken.
 func wrap(b *bytes.Buffer, prefix, text string) {

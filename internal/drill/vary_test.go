@@ -1,0 +1,235 @@
+package drill
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/config"
+)
+
+// scenario reads one for a test.
+func scenario(t *testing.T, text string) *Scenario {
+	t.Helper()
+	s, err := Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const outage = `
+name: outage
+title: One of two
+length: 2m
+workloads: [{name: w, rate: [{at: 0s, rps: 10}], rpm: 1200}]
+targets:
+  - {name: a, domain: east, capacity: 50, queue: 1s, latency: 200ms, rpm: 3000}
+  - {name: b, domain: west, capacity: 40, queue: 1s, latency: 300ms}
+faults: [{target: a, at: 30s, until: 90s, mode: "503", share: 0.8}, {target: b, at: 40s, until: 50s, mode: slow, factor: 3}]
+criteria:
+  - {name: answered, expr: 'success("w", 0, 120) >= 0.99', fails: [naive]}
+  - {name: a is left, expr: 'left_after("a", 30) <= 10'}
+  - {name: b bears it, expr: 'refused("b", 0, 120) == 0'}
+`
+
+// TestFit: a user's targets suffer what the scenario's do, together where they
+// share a failure domain, and what cannot be asked of them is said.
+func TestFit(t *testing.T) {
+	text := `
+providers:
+  swe: {type: azure, base_url: "https://a.openai.azure.com", api_key: x, region: swedencentral}
+  swe2: {type: azure, base_url: "https://b.openai.azure.com", api_key: y, region: swedencentral}
+models:
+  gpt: {targets: [{provider: swe2, model: Prod_2, order: 2}, {provider: swe, model: prod, order: 1, limits: {rpm: 600, concurrency: 7}}]}
+workloads: {team: {keys: [k-of-the-team], limits: {rpm: 90}, priority: batch}}
+`
+	c, ps := config.Parse("mine.yaml", []byte(text), func(string) (string, bool) { return "", false })
+	if ps.Fatal() {
+		t.Fatal(ps)
+	}
+	m, err := NewMine(c, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := scenario(t, outage)
+	out := m.Fit(s)
+	if len(out.Targets) != 2 || out.Targets[0].Name != "swe.prod" || out.Targets[1].Name != "swe2.prod-2" || out.Targets[0].Domain != "azure-swedencentral" {
+		t.Errorf("targets: %+v", out.Targets)
+	}
+	if a := out.Targets[0]; a.RPM != 600 || a.Concurrency != 7 || a.Capacity != 50 {
+		t.Errorf("the first target: %+v", a)
+	}
+	if len(out.Faults) != 3 || out.Faults[0].Target != "swe.prod" || out.Faults[1].Target != "swe2.prod-2" || out.Faults[1].Mode != "503" {
+		t.Errorf("one domain, and the faults are %+v", out.Faults)
+	}
+	if w := out.Workloads[0]; w.RPM != 90 || w.Priority != "batch" || w.Rate[0].RPS != 10 {
+		t.Errorf("the workload: %+v", w)
+	}
+	var exprs []string
+	for _, c := range out.Criteria {
+		exprs = append(exprs, c.Expr)
+	}
+	if got := strings.Join(exprs, "; "); got != `success("w", 0, 120) >= 0.99; left_after("swe.prod", 30) <= 10; refused("swe2.prod-2", 0, 120) == 0` {
+		t.Errorf("criteria: %s", got)
+	}
+	if said := strings.Join(out.Assumptions, " "); !strings.Contains(said, "swe2.prod-2 is in the failure domain") || !strings.Contains(said, "limits of the workload team") {
+		t.Errorf("assumed: %s", said)
+	}
+	if err := out.check(); err != nil {
+		t.Error(err)
+	}
+	if s.Targets[0].Name != "a" || s.Faults[0].Target != "a" || s.Workloads[0].RPM != 1200 {
+		t.Error("the scenario itself was changed")
+	}
+
+	one := *c
+	one.Models = map[string]config.Model{"gpt": {Targets: c.Models["gpt"].Targets[:1]}}
+	m, _ = NewMine(&one, "gpt")
+	out = m.Fit(s)
+	if len(out.Targets) != 1 || len(out.Criteria) != 2 || !strings.Contains(strings.Join(out.Assumptions, " "), "Left out, for there is no b") {
+		t.Errorf("with one target: %+v, %v", out.Criteria, out.Assumptions)
+	}
+	if _, err := NewMine(c, "nope"); err == nil || !strings.Contains(err.Error(), "nope") {
+		t.Error(err)
+	}
+}
+
+// TestMineIsPlayed: the user's policies and limits are those of the play.
+func TestMineIsPlayed(t *testing.T) {
+	text := "providers: {p: {type: openai, api_key: x}}\nmodels: {m: {targets: [{provider: p}]}}\nworkloads: {w: {keys: [k-of-w], limits: {rpm: 60}}}\n"
+	c, ps := config.Parse("mine.yaml", []byte(text), func(string) (string, bool) { return "", false })
+	if ps.Fatal() {
+		t.Fatal(ps)
+	}
+	m, _ := NewMine(c, "")
+	r, err := Play(m.Fit(scenario(t, outage)), Options{Contenders: []string{"router"}, Seed: 1, Config: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Runs[0].counts("", 10, 30); float64(c.Good)/float64(c.Fresh) > 0.15 || c.Status[429] == 0 {
+		t.Errorf("one call a second of ten is allowed: %+v", c)
+	}
+}
+
+// TestVary: load is a share of the first target's capacity, and depth of each
+// fault.
+func TestVary(t *testing.T) {
+	s := scenario(t, outage)
+	v := s.vary(0.6, 0.5, 20*time.Second)
+	if got := v.Workloads[0].Rate[0].RPS; math.Abs(got-30) > 1e-9 {
+		t.Errorf("60 %% of 50 a second: %v", got)
+	}
+	if v.Faults[0].Share != 0.4 || v.Faults[1].Factor != 2 || v.Faults[0].Until != 50*time.Second || v.Faults[1].Until != time.Minute {
+		t.Errorf("half as deep, 20 s: %+v", v.Faults)
+	}
+	if v.Length != time.Minute+Grace+watched {
+		t.Errorf("length %v", v.Length)
+	}
+	if s.Workloads[0].Rate[0].RPS != 10 || s.Faults[0].Share != 0.8 || s.Workloads[0].RPM != 1200 {
+		t.Error("the scenario itself was changed")
+	}
+}
+
+// TestSweep: what the naive contender does not survive the router does.
+func TestSweep(t *testing.T) {
+	all, err := List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Name != "capacity-dip" {
+			continue
+		}
+		points, err := Sweep{Contenders: []string{"router", "naive"}, Seeds: []uint64{1}, Loads: []float64{0.3, 0.7}, Depths: []float64{1}}.Run(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []bool{true, true, true, false} {
+			if points[i].Recovers() != want {
+				t.Errorf("%+v", points[i])
+			}
+		}
+		if _, err := (Sweep{Contenders: []string{"nobody"}}).Run(s); err == nil {
+			t.Error("a contender that does not exist")
+		}
+	}
+}
+
+// TestShort: rates and what bears them shrink together.
+func TestShort(t *testing.T) {
+	s := scenario(t, strings.Replace(outage, "length: 2m", "length: 2m\nthin: 0.5\ngateway: {capacity: 100, memory: 64MiB}", 1))
+	v := s.Short()
+	if v.Workloads[0].Rate[0].RPS != 5 || v.Workloads[0].RPM != 600 || v.Targets[1].Capacity != 20 || v.Targets[0].RPM != 1500 || v.Gateway.Capacity != 50 || v.Gateway.Memory != 32<<20 {
+		t.Errorf("%+v %+v %+v", v.Workloads, v.Targets, v.Gateway)
+	}
+	if s.Gateway.Capacity != 100 || s.Targets[1].Capacity != 40 {
+		t.Error("the scenario itself was changed")
+	}
+	if got := strings.Join(s.Against(), ","); got != "router,naive" {
+		t.Error(got)
+	}
+}
+
+// TestMachine: past its memory it is killed with what is on it, and comes back.
+func TestMachine(t *testing.T) {
+	now := time.Unix(0, 0)
+	m := machine{capacity: 10, queue: time.Second, memory: 100, down: 30 * time.Second}
+	life, up := m.serves(now)
+	if !up || m.enter(now, 60, 0) || m.enter(now, 40, 0) {
+		t.Fatal("killed within its memory")
+	}
+	if !m.enter(now, 1, 0) {
+		t.Error("101 of 100 bytes")
+	}
+	select {
+	case <-life:
+	default:
+		t.Error("what was on it lives on")
+	}
+	m.exit(60)
+	m.exit(40)
+	m.exit(1)
+	if _, up := m.serves(now.Add(29 * time.Second)); up {
+		t.Error("back too early")
+	}
+	if _, up := m.serves(now.Add(30 * time.Second)); !up || m.inflight != 0 || m.held != 0 {
+		t.Errorf("not back: %+v", m)
+	}
+	if other := (&machine{memory: 100}); !other.enter(now, 50, 51) {
+		t.Error("what it holds besides its calls counts")
+	}
+}
+
+// TestAblation: a criterion that the weakened router meets is no proof.
+func TestAblation(t *testing.T) {
+	r := &Result{Scenario: "s", Runs: []Run{
+		{Contender: "router", Criteria: []Judgement{{Name: "one", Met: true}, {Name: "two", Met: true}}},
+		{Contender: "router-without-ramp", Criteria: []Judgement{{Name: "one"}, {Name: "two", Met: true, Fails: []string{"router-without-ramp"}}}},
+	}}
+	a := Ablation{Proofs: []Proof{proof(r)}}
+	if a.Proven() || len(a.Proofs[0].Missed) != 1 || len(a.Proofs[0].Met) != 1 {
+		t.Errorf("%+v", a)
+	}
+	r.Runs[1].Criteria[1].Met = false
+	if a = (Ablation{Proofs: []Proof{proof(r)}}); !a.Proven() {
+		t.Errorf("%+v", a)
+	}
+	if (&Ablation{}).Proven() {
+		t.Error("proven by nothing")
+	}
+	all, err := List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Without() {
+		found := false
+		for _, s := range all {
+			found = found || s.names(name)
+		}
+		if !found {
+			t.Errorf("no drill is to fail by %s", name)
+		}
+	}
+}
