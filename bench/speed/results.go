@@ -123,7 +123,9 @@ func (r *results) print(w io.Writer) {
 	}
 	r.table(w, fmt.Sprintf("Refusal before the body is read, closed loop, %d connections", closedConns), []string{router},
 		column{"ms/1k refusals", 1, med("refusal_cpu_ms_per_1k")},
-		column{"x JSON", 2, func(n string) float64 { return r.median(n, "refusal_cpu_ms_per_1k") / r.median(n, "json_cpu_ms_per_1k") }},
+		column{"x JSON", 2, func(n string) float64 {
+			return r.median(n, "refusal_cpu_ms_per_1k") / r.median(n, "json_cpu_ms_per_1k")
+		}},
 		column{fmt.Sprintf("x stream of %d", answerChunks), 3, func(n string) float64 { return r.median(n, "refusal_cpu_ms_per_1k") / served(n) }})
 	r.table(w, fmt.Sprintf("Memory, %d open streams (resident MB)", heldStreams), proxies,
 		column{"idle", 1, med("rss_idle_mb")}, column{"held", 1, med("rss_held_mb")}, column{"KB/stream", 1, med("kb_per_stream")},

@@ -19,26 +19,27 @@ import (
 type words struct {
 	run *Run
 
-	Success  func(workload string, from, to float64) float64             `expr:"success"`    // good answers a logical request
-	Whole    func(workload string, from, to float64) float64             `expr:"whole"`      // good and not degraded
-	Inbound  func(workload string, from, to float64) float64             `expr:"inbound"`    // calls by clients a logical request
-	Amp      func(workload string, from, to float64) float64             `expr:"amp"`        // calls at targets a logical request
-	Calls    func(target string, from, to float64) float64               `expr:"calls"`      // at a target
-	Peak     func(target string, from, to float64) float64               `expr:"peak_rate"`  // most calls a second in one step
-	InFlight func(target string, from, to float64) float64               `expr:"in_flight"`  // most at once
-	Refused  func(target string, from, to float64) float64               `expr:"refused"`    // calls the target refused for lack of capacity
-	P99      func(workload string, from, to float64) float64             `expr:"p99"`        // ms, the worst step
-	Wrong    func(workload string, from, to float64) float64             `expr:"wrong"`      // well-formed and wrong answers a logical request
-	Status   func(workload string, status int, from, to float64) float64 `expr:"status"`     // last replies with that status a logical request
-	Memory   func(place string, from, to float64) float64                `expr:"memory"`     // most that was held, as a share of the bound
-	Crashes  func(place string) float64                                  `expr:"crashes"`    // kills for lack of memory, or by an action
-	Opens    func(target string, from, to float64) float64               `expr:"opens"`      // times its breaker opened from closed or ramp
-	Probes   func(target string, from, to float64) float64               `expr:"probes"`     // most calls at once that were made while its breaker was half open
-	Said     func(what string, from float64) float64                     `expr:"said"`       // s from from until the contender reports it; inf when never
-	Left     func(target string, from float64) float64                   `expr:"left_after"` // s from from until a step with at most two calls a second; inf when never
-	Back     func(target string, from, share float64) float64            `expr:"back_after"` // s from from until a step with that share of the calls of the first minute; inf when never
-	Rise     func(target string, from, to, over float64) float64         `expr:"rise"`       // most that the rate of calls grew from one stretch of over seconds to the next, as a share of the first minute's
-	Warm     func(target string, from float64) float64                   `expr:"warm_after"` // s from from until a step in which a cold target had all its capacity; inf when never
+	Success  func(workload string, from, to float64) float64             `expr:"success"`      // good answers a logical request
+	Whole    func(workload string, from, to float64) float64             `expr:"whole"`        // good and not degraded
+	Inbound  func(workload string, from, to float64) float64             `expr:"inbound"`      // calls by clients a logical request
+	Amp      func(workload string, from, to float64) float64             `expr:"amp"`          // calls at targets a logical request
+	Calls    func(target string, from, to float64) float64               `expr:"calls"`        // at a target
+	Peak     func(target string, from, to float64) float64               `expr:"peak_rate"`    // most calls a second in one step
+	InFlight func(target string, from, to float64) float64               `expr:"in_flight"`    // most at once
+	Refused  func(target string, from, to float64) float64               `expr:"refused"`      // calls the target refused for lack of capacity
+	P99      func(workload string, from, to float64) float64             `expr:"p99"`          // ms, the worst step
+	Wrong    func(workload string, from, to float64) float64             `expr:"wrong"`        // well-formed and wrong answers a logical request
+	Status   func(workload string, status int, from, to float64) float64 `expr:"status"`       // last replies with that status a logical request
+	Memory   func(place string, from, to float64) float64                `expr:"memory"`       // most that was held, as a share of the bound
+	Crashes  func(place string) float64                                  `expr:"crashes"`      // kills for lack of memory, or by an action
+	Opens    func(target string, from, to float64) float64               `expr:"opens"`        // times its breaker opened from closed or ramp
+	Probes   func(target string, from, to float64) float64               `expr:"probes"`       // most calls at once that were made while its breaker was half open
+	Opened   func(target string, from float64) float64                   `expr:"opened_after"` // s from from until its breaker opens; inf when never
+	Said     func(what string, from float64) float64                     `expr:"said"`         // s from from until the contender reports it; inf when never
+	Left     func(target string, from float64) float64                   `expr:"left_after"`   // s from from until a step with at most two calls a second; inf when never
+	Back     func(target string, from, share float64) float64            `expr:"back_after"`   // s from from until a step with that share of the calls of the first minute; inf when never
+	Rise     func(target string, from, to, over float64) float64         `expr:"rise"`         // most that the rate of calls grew from one stretch of over seconds to the next, as a share of the first minute's
+	Warm     func(target string, from float64) float64                   `expr:"warm_after"`   // s from from until a step in which a cold target had all its capacity; inf when never
 }
 
 // compile checks an expression, the names in it included.
@@ -168,6 +169,16 @@ func wordsOf(r *Run) words {
 		return n
 	}
 	w.Opens = r.opens
+	w.Opened = func(target string, from float64) float64 {
+		for _, t := range r.places(target) {
+			for _, m := range t.Moves {
+				if at := m.At.Seconds(); m.To == "open" && at >= from {
+					return at - from
+				}
+			}
+		}
+		return math.Inf(1)
+	}
 	w.Said = func(what string, from float64) float64 {
 		for _, s := range r.Said {
 			if at := s.At.Seconds(); s.Text == what && at >= from {
