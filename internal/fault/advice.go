@@ -16,6 +16,7 @@ const (
 	maxAdvice     = 60 * time.Second
 	unknownAdvice = 5 * time.Second // when nothing tells how long it will take
 	adviceSpread  = 0.2             // either way
+	soonest       = 5 * time.Second // the longest wait for a credential that is not left
 )
 
 // Refusal is what is to be told to a caller.
@@ -157,17 +158,21 @@ func (c *Clients) Advise(r Refusal, userAgent string, rnd float64) Advice {
 	if row.Only429 {
 		a.Status = http.StatusTooManyRequests
 	}
-	if !row.OmitWait && (a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable) {
+	if !row.OmitWait && (a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable || r.soon()) {
 		a.RetryAfter = row.wait(wish(r), rnd)
 	}
 	return a
 }
 
+// soon reports a refused credential that is accepted for other calls: it is
+// known to be asked again within moments, and nobody need act.
+func (r Refusal) soon() bool { return r.Class == Credential && r.Wait > 0 && r.Wait <= soonest }
+
 // wish is when the caller would best come back. A human must act first on our
 // own credential or account.
 func wish(r Refusal) time.Duration {
 	switch {
-	case r.Class == Credential || r.Class == Account:
+	case (r.Class == Credential || r.Class == Account) && !r.soon():
 		return maxAdvice
 	case r.Wait <= 0:
 		return unknownAdvice

@@ -115,6 +115,23 @@ func TestStopShapes(t *testing.T) {
 	}
 }
 
+// A credential that is accepted for other calls is asked again in moments: the
+// caller is told when. Beyond that an operator must act, and it is not.
+func TestDoubtedCredentialHasAWait(t *testing.T) {
+	clients := DefaultClients()
+	for wait, most := range map[time.Duration]time.Duration{
+		0: 0, time.Millisecond: 2 * time.Second, 4 * time.Second: 5 * time.Second, 5 * time.Second: 6 * time.Second, 45 * time.Second: 0,
+	} {
+		a := clients.Advise(Refusal{Class: Credential, Wait: wait}, "OpenAI/Python 1.99.1", 0.5)
+		if a.Status != 502 || a.RetryAfter > most || most > 0 && a.RetryAfter < time.Second {
+			t.Errorf("wait %v: %d, Retry-After %v, want at most %v", wait, a.Status, a.RetryAfter, most)
+		}
+	}
+	if a := clients.Advise(Refusal{Class: Account, Wait: time.Second}, "curl/8", 0.5); a.RetryAfter != 0 {
+		t.Errorf("an empty account: Retry-After %v", a.RetryAfter)
+	}
+}
+
 // parseWait reads a wait as judge does for a status that limits explain.
 func parseWait(h http.Header, body []byte, now time.Time) (time.Duration, bool) {
 	if d, ok := statedWait(h, parseError(body), now); ok {

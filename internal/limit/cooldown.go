@@ -69,6 +69,7 @@ const (
 
 	firstBackOff    = time.Second
 	firstCredential = time.Minute
+	firstDoubted    = 5 * time.Second // of a credential that was accepted in the last ten minutes
 
 	// trialAfter: after a longer block one call goes first. Provisioned units
 	// refuse for milliseconds at a time and need no trial.
@@ -89,7 +90,12 @@ type gate struct {
 // CoolDown keeps calls away from a target, or from every target of a provider
 // account, that has refused for a limit. A block is extended, never
 // shortened; nothing is admitted inside it. After a block of more than a
-// second exactly one call, the trial, goes first. The zero value is ready.
+// second exactly one call, the trial, goes first.
+//
+// A refused credential blocks only when it is proof: nothing with that
+// credential is accepted any more. While other calls are accepted it lowers the
+// share of the calls that are let in, and after a block for a credential the
+// share grows from a sixteenth with each accepted call. The zero value is ready.
 type CoolDown struct {
 	// Max bounds a wait that the upstream asked for; 0 means MaxWait.
 	Max time.Duration
@@ -101,6 +107,8 @@ type CoolDown struct {
 	trial    Admission // the trial in flight, Free for none
 	expires  time.Time // of trial
 	last     Admission // the newest trial handed out
+	share    share     // of the calls, by what was heard of the credential
+	ramp     bool      // the trial that is due ends a block for a credential
 }
 
 // Refuse notes a refusal and returns the time until which its kind is blocked.
@@ -108,15 +116,20 @@ type CoolDown struct {
 // A wait that the upstream gave is obeyed up to Max, a little longer when it
 // exceeds a second. Without one (or with one that is not positive) the block
 // is 1 s, doubled with every further refusal up to MaxBackOff; for a credential
-// 1 min up to MaxCredential; for an account MaxCredential. Refusals that arrive
-// inside such a block belong to calls made before it and do not double it. rnd
+// 1 min, or 5 s when it was accepted lately, up to MaxCredential; for an account MaxCredential. Refusals that arrive
+// inside such a block belong to calls made before it and do not double it. A
+// refused credential that is no proof blocks nothing: the answer is now. rnd
 // is in [0,1); anything else counts as the nearest end or, NaN, as the middle.
 func (c *CoolDown) Refuse(now time.Time, k Kind, wait time.Duration, hasWait bool, rnd float64) time.Time {
 	k = min(k, numKinds-1)
 	g := &c.gates[k]
 	rnd = unit(rnd)
+	given := hasWait && wait > 0
+	if k == Credential && !c.blocked(now) && !c.share.refused(now) && !given {
+		return now
+	}
 	var nominal, actual time.Duration
-	if hasWait && wait > 0 {
+	if given {
 		nominal = min(wait, c.max())
 		actual = nominal
 		if nominal > trialAfter {
@@ -126,7 +139,7 @@ func (c *CoolDown) Refuse(now time.Time, k Kind, wait time.Duration, hasWait boo
 		if now.Before(g.until) {
 			return g.until
 		}
-		nominal, actual = c.backOff(k, rnd)
+		nominal, actual = c.backOff(now, k, rnd)
 	}
 	if until := now.Add(actual); until.After(g.until) {
 		g.until = until
@@ -136,6 +149,7 @@ func (c *CoolDown) Refuse(now time.Time, k Kind, wait time.Duration, hasWait boo
 	}
 	if nominal > trialAfter {
 		c.trialDue = true
+		c.ramp = c.ramp || k == Credential
 	}
 	return g.until
 }
@@ -148,11 +162,14 @@ func (c *CoolDown) max() time.Duration {
 }
 
 // backOff is the wait when the upstream gave none, without and with jitter.
-func (c *CoolDown) backOff(k Kind, rnd float64) (nominal, actual time.Duration) {
+func (c *CoolDown) backOff(now time.Time, k Kind, rnd float64) (nominal, actual time.Duration) {
 	first, most := firstBackOff, MaxBackOff
 	switch k {
 	case Credential:
 		first, most = firstCredential, MaxCredential
+		if c.share.recent(now) {
+			first = firstDoubted
+		}
 	case Account:
 		first, most = MaxCredential, MaxCredential
 	}
@@ -174,8 +191,32 @@ func (c *CoolDown) Until(now time.Time) (time.Time, Kind, bool) {
 	return c.until, c.kind, true
 }
 
-// Kind is the quota class of the latest block, over or not.
-func (c *CoolDown) Kind() Kind { return c.kind }
+// Kind is the quota class behind a call that is not let in: of the latest
+// block, or the credential when only a share of the calls is.
+func (c *CoolDown) Kind(now time.Time) Kind {
+	if c.Partial(now) {
+		return Credential
+	}
+	return c.kind
+}
+
+// Partial reports that a share of the calls is let in, because some with the
+// same credential are refused.
+func (c *CoolDown) Partial(now time.Time) bool {
+	return !c.blocked(now) && !c.onTrial(now) && !c.trialDue && c.share.level() < 1
+}
+
+// Again is when a call that was refused for its credential may be made anew,
+// where others with that credential are accepted; zero where that is not so.
+func (c *CoolDown) Again(now time.Time) time.Time {
+	if c.blocked(now) || c.share.good.IsZero() || c.share.depth == 0 {
+		return time.Time{}
+	}
+	return now.Add(leastEvery)
+}
+
+// Share is that share, 1 for all of them.
+func (c *CoolDown) Share() float64 { return c.share.level() }
 
 // Forget ends every block and trial: what was refused, a key for instance, is
 // no longer used. Calls admitted before may still be settled.
@@ -183,10 +224,16 @@ func (c *CoolDown) Forget() { *c = CoolDown{Max: c.Max, last: c.last} }
 
 // Reopens is when it is worth asking again: the end of the block, or, while a
 // trial is out, a second from now or the end of its lease, whichever is
-// sooner. It is zero when Admit would let a call in.
+// sooner; while only a share is let in, when the next call goes at the latest.
+// It is zero when Admit would let a call in.
 func (c *CoolDown) Reopens(now time.Time) time.Time {
 	if c.blocked(now) {
 		return c.until
+	}
+	if c.Partial(now) {
+		if next := c.share.went.Add(leastEvery); next.After(now) {
+			return next
+		}
 	}
 	if !c.onTrial(now) {
 		return time.Time{}
@@ -197,14 +244,23 @@ func (c *CoolDown) Reopens(now time.Time) time.Time {
 	return c.expires
 }
 
-// Admit answers one call: Blocked inside a block or while a trial is out, a
-// trial when the block before was long, else Free. Every answer but Blocked
-// must be shown to Settle.
-func (c *CoolDown) Admit(now time.Time) Admission {
+// Admit answers one call: Blocked inside a block, while a trial is out or when
+// it is not of the share let in; a trial when the block before was long, else
+// Free. Every answer but Blocked must be shown to Settle.
+func (c *CoolDown) Admit(now time.Time) Admission { return c.admit(now, false) }
+
+// AdmitNeedy is Admit for a call that has nowhere else to go. Where letting in
+// a share has not helped, all of these are let in.
+func (c *CoolDown) AdmitNeedy(now time.Time) Admission { return c.admit(now, true) }
+
+func (c *CoolDown) admit(now time.Time, needy bool) Admission {
 	if c.blocked(now) || c.onTrial(now) {
 		return Blocked
 	}
 	if !c.trialDue {
+		if !c.share.admit(now, needy) {
+			return Blocked
+		}
 		return Free
 	}
 	c.last = max(c.last+1, firstTrial)
@@ -227,6 +283,10 @@ func (c *CoolDown) Settle(now time.Time, a Admission, o Outcome) {
 		c.trial = Free
 		if o == Served && !c.blocked(now) {
 			c.trialDue = false
+			if c.ramp {
+				c.ramp = false
+				c.share.restart()
+			}
 		}
 	}
 	if o == Served {
@@ -234,13 +294,15 @@ func (c *CoolDown) Settle(now time.Time, a Admission, o Outcome) {
 	}
 }
 
-// OK notes a served call: each takes one doubling off the next block. Inside a
+// OK notes a served call: each takes one doubling off the next block and speaks
+// for the credential. To be told once a call. Inside a
 // block, or before a trial has ended well, it says nothing, for the call may
 // be older than the refusal.
 func (c *CoolDown) OK(now time.Time) {
 	if c.trialDue || c.blocked(now) {
 		return
 	}
+	c.share.served(now)
 	for k := range c.gates {
 		c.gates[k].streak = max(0, c.gates[k].streak-1)
 	}

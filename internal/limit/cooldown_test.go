@@ -285,7 +285,7 @@ func TestCoolDownProperties(t *testing.T) {
 		later := now.Add(MaxWait + TrialLease + time.Minute)
 		a := c.Admit(later)
 		c.Settle(later, a, Served)
-		if a == Blocked || c.Admit(later) != Free {
+		if a == Blocked || c.Admit(later.Add(leastEvery)) != Free {
 			t.Fatal("the target never opens again")
 		}
 	})

@@ -43,7 +43,7 @@ func (g *GCRA) Take(now time.Time, n int64) (wait time.Duration, ok bool) {
 	}
 	t := g.at(now)
 	tat := max(g.tat, t)
-	if over := tat - t + g.cost(min(n, g.burst)) - g.cost(g.burst); over > 0 {
+	if over := g.over(tat-t, n); over > 0 {
 		return time.Duration(over), false
 	}
 	g.tat = tat + g.cost(g.charge(n))
@@ -56,8 +56,20 @@ func (g *GCRA) Peek(now time.Time, n int64) (wait time.Duration, ok bool) {
 		return 0, true
 	}
 	t := g.at(now)
-	over := max(g.tat, t) - t + g.cost(min(n, g.burst)) - g.cost(g.burst)
+	over := g.over(max(g.tat, t)-t, n)
 	return time.Duration(max(0, over)), over <= 0
+}
+
+// over is how long n units are to wait when the bucket is full in tat.
+func (g *GCRA) over(tat, n int64) int64 { return tat + g.cost(min(n, g.burst)) - g.full() }
+
+// full is what the bucket holds: a burst, also one taken unit by unit, with what
+// that adds by rounding.
+func (g *GCRA) full() int64 {
+	if one := g.cost(1); g.burst <= maxCost/one {
+		return max(g.cost(g.burst), g.burst*one)
+	}
+	return g.cost(g.burst)
 }
 
 // Settle replaces the estimate that Take charged by what was really used.

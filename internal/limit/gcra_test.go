@@ -194,3 +194,26 @@ func BenchmarkConcurrency(b *testing.B) {
 		c.Release()
 	}
 }
+
+// A burst is there at once also when it is taken one by one and a unit's time
+// is no whole number of nanoseconds. It fails when full is one
+// cost.
+func TestGCRABurstInParts(t *testing.T) {
+	for _, perMinute := range []int64{7, 45, 180, 7000, 45_000_000_000} {
+		for _, burst := range []int64{1, 2, 3, 10, 100} {
+			g := NewGCRA(perMinute, burst)
+			n := int64(0)
+			for ; n <= burst; n++ {
+				if _, ok := g.Peek(start, 1); !ok {
+					break
+				}
+				if _, ok := g.Take(start, 1); !ok {
+					t.Fatalf("%d a minute: Take refused what Peek had promised", perMinute)
+				}
+			}
+			if perMinute < 1e9 && n != burst {
+				t.Errorf("%d a minute, burst %d: %d at once", perMinute, burst, n)
+			}
+		}
+	}
+}

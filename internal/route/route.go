@@ -94,6 +94,10 @@ func (r *Refusal) add(why Why, until time.Time) {
 	case WhyDrained:
 		r.Drained++
 	}
+	r.reopens(until)
+}
+
+func (r *Refusal) reopens(until time.Time) {
 	if !until.IsZero() && (r.Reopens.IsZero() || until.Before(r.Reopens)) {
 		r.Reopens = until
 	}
@@ -101,11 +105,27 @@ func (r *Refusal) add(why Why, until time.Time) {
 
 // Pick returns the next call for the pass.
 func (m *Model) Pick(p *Pass) (*Call, Refusal) {
+	p.Only = m.single()
 	c, refusal := m.pick(p)
+	if c == nil {
+		for _, t := range p.Tried {
+			refusal.reopens(t.again(p.Now))
+		}
+	}
 	if c != nil && !p.Extra {
 		c.fund(p.Now, m.Entries)
 	}
 	return c, refusal
+}
+
+// single reports that all targets are called on one account.
+func (m *Model) single() bool {
+	for _, e := range m.Entries[min(1, len(m.Entries)):] {
+		if e.Account == nil || e.Account != m.Entries[0].Account {
+			return false
+		}
+	}
+	return true
 }
 
 // pick looks for it: the lowest order first, another failure domain before the

@@ -36,7 +36,8 @@ func (c *Call) FirstContent(now time.Time) {
 		t.answered(now, c)
 	}
 	t.breaker.FirstContent(now, c.permit)
-	if !c.settled { // a trial has shown what it was to show: the stream may take minutes
+	if !c.settled && !c.served { // a trial has shown what it was to show: the stream may take minutes
+		c.served = true
 		t.cool.Settle(now, c.trial, limit.Served)
 		c.owner.mu.Lock()
 		c.owner.cool.Settle(now, c.account, limit.Served)
@@ -145,6 +146,7 @@ func (t *Target) coolDown(now time.Time, c *Call, v fault.Verdict) {
 	own, shared := limit.Other, limit.Other
 	wide := v.Scope >= fault.ScopeKey && (v.Class == fault.Account || v.Class == fault.Credential)
 	switch {
+	case v.Class == fault.OK && c.served: // said with the first content
 	case v.Class == fault.OK:
 		own, shared = limit.Served, limit.Served
 	case refused && wide:
@@ -284,6 +286,7 @@ type State struct {
 	Limit       int              `json:"concurrency_limit,omitempty"`
 	CoolUntil   *time.Time       `json:"cool_down_until,omitempty"`
 	CoolKind    string           `json:"cool_down_kind,omitempty"`
+	KeyShare    float64          `json:"credential_share,omitempty"` // of the calls let in while some with the same credential are refused
 	Drained     bool             `json:"drained,omitempty"`
 	Latency     time.Duration    `json:"latency_ns,omitempty"` // mean, 0 until a call has ended well
 	Budget      budget.Snapshot  `json:"retry_budget"`
@@ -307,6 +310,9 @@ func (t *Target) State(now time.Time) State {
 	until, kind, blocked := t.cool.Until(now)
 	t.account.mu.Lock()
 	shared, sharedKind, sharedBlocked := t.account.cool.Until(now)
+	if share := min(t.cool.Share(), t.account.cool.Share()); share < 1 {
+		s.KeyShare = share
+	}
 	t.account.mu.Unlock()
 	if sharedBlocked && shared.After(until) {
 		until, kind, blocked = shared, sharedKind, true

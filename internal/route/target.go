@@ -90,22 +90,32 @@ func (t *Target) Reconfigure(spec Spec, account *Account) {
 
 func (t *Target) apply(spec Spec) {
 	if spec.Limits.RPM != t.spec.Limits.RPM || t.rpm == nil {
-		t.rpm = gate(spec.Limits.RPM)
+		t.rpm = requests(spec.Limits.RPM)
 	}
 	if spec.Limits.TPM != t.spec.Limits.TPM || t.tpm == nil {
-		t.tpm = gate(spec.Limits.TPM)
+		t.tpm = tokens(spec.Limits.TPM)
 	}
 	t.calls.Limit = spec.Limits.Concurrency
 	t.spec = spec
 }
 
-// gate allows a sixth of a minute's quota at once, so that a quota is spread
-// over the minute as providers enforce it (Azure checks 1 s and 10 s slices).
-func gate(perMinute int64) *limit.GCRA {
-	if perMinute <= 0 {
-		return nil
-	}
-	return limit.NewGCRA(perMinute, max(1, perMinute/6))
+// requests is the gate for a quota of requests. At once may go what half a
+// second allows, two at least: providers enforce the limit over less than a
+// minute. Azure OpenAI looks at 1 s or 10 s and refuses the 11th request in a
+// second at 600 a minute (learn.microsoft.com, "Manage Azure OpenAI quota");
+// OpenAI says that 60,000 a minute may be enforced as 1,000 a second
+// (platform.openai.com, "Rate limits"). Calls that find no room now wait for it
+// as for a slot, so the smaller burst refuses little. Never more than 10 s
+// allow: of 6 a minute, one.
+func requests(perMinute int64) *limit.GCRA {
+	return limit.NewGCRA(perMinute, min(perMinute/6, max(2, (perMinute+119)/120)))
+}
+
+// tokens is the gate for a quota of tokens. A sixth of a minute may go at once:
+// Azure counts them by the minute, and one request may need more than a second
+// allows.
+func tokens(perMinute int64) *limit.GCRA {
+	return limit.NewGCRA(perMinute, perMinute/6)
 }
 
 // Spec returns the configured part.
@@ -126,8 +136,8 @@ const (
 	WhyCooling    // a limit's refusal is to be waited out
 	WhyAccount    // the same, of the account
 	WhyCredential // the same, of the key or the name
-	WhyFull
-	WhyRate
+	WhyFull       // no slot, or no room for the rate that does not come in a moment
+	WhyRate       // no room for longer
 	WhyDeadline
 	WhyBudget
 	WhyUnproven // as WhyBudget, but calls are under way that may prove the target healthy
@@ -152,6 +162,8 @@ type Query struct {
 	// Account is what the call is made on; nil for the target's own. They
 	// differ when a reload has brought another key meanwhile.
 	Account *Account
+	// Only says that the model has no other account to make the call on.
+	Only bool
 	// Extra says that this is not the request's first attempt. Payer is then
 	// the workload's side of the allowance.
 	Extra bool
@@ -195,6 +207,7 @@ type Call struct {
 	prev, next *Call // in Target.waiting
 	listed     bool
 	settled    bool
+	served     bool // the cool-downs know that it was
 }
 
 // callList is an intrusive ring of calls without content, in start order.
@@ -262,14 +275,34 @@ func (t *Target) busy(now time.Time) bool {
 	until := t.cool.Reopens(now)
 	t.account.mu.Lock()
 	defer t.account.mu.Unlock()
+	if t.cool.Partial(now) || t.account.cool.Partial(now) {
+		return false
+	}
 	if shared := t.account.cool.Reopens(now); shared.After(until) {
 		until = shared
 	}
 	return until.Sub(now) <= moments
 }
 
+// again is when a call with a credential that is only refused now and then may
+// come back; zero where that is not so.
+func (t *Target) again(now time.Time) time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.account.mu.Lock()
+	defer t.account.mu.Unlock()
+	if until := t.account.cool.Again(now); !until.IsZero() {
+		return until
+	}
+	return t.cool.Again(now)
+}
+
 // moments is the longest cool-down of a target that is only busy.
 const moments = 10 * time.Second
+
+// paced is the longest wait for a target's rate that is sat out, as long as
+// queue.wait allows.
+const paced = time.Second
 
 func (t *Target) admit(q Query, acquire func(breaker.Call) (breaker.Permit, bool), last bool) (*Call, Why, time.Time) {
 	t.mu.Lock()
@@ -302,6 +335,9 @@ func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit
 
 	// Gates that hand something out come last and are undone in reverse.
 	if wait, ok := take(t.rpm, q.Now, 1); !ok {
+		if wait <= paced {
+			return nil, WhyFull, q.Now.Add(wait)
+		}
 		return nil, WhyRate, q.Now.Add(wait)
 	}
 	if wait, ok := take(t.tpm, q.Now, q.Tokens); !ok {
@@ -338,12 +374,16 @@ func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Per
 	}
 	c.owner.mu.Lock()
 	defer c.owner.mu.Unlock()
-	if c.account = c.owner.cool.Admit(q.Now); c.account == limit.Blocked {
+	admit := (*limit.CoolDown).Admit
+	if q.Only || q.Extra || c.Last {
+		admit = (*limit.CoolDown).AdmitNeedy
+	}
+	if c.account = admit(&c.owner.cool, q.Now); c.account == limit.Blocked {
 		return whyCooling(&c.owner.cool, q.Now)
 	}
 	if c.owner != t.account { // the old key neither waits for the new one's refusals nor tries it out
 		c.trial = limit.Free
-	} else if c.trial = t.cool.Admit(q.Now); c.trial == limit.Blocked {
+	} else if c.trial = admit(&t.cool, q.Now); c.trial == limit.Blocked {
 		c.owner.cool.Settle(q.Now, c.account, limit.Other)
 		return whyCooling(&t.cool, q.Now)
 	}
@@ -366,7 +406,7 @@ func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Per
 // whyCooling names the refusal behind a block, or behind the trial that is out.
 func whyCooling(c *limit.CoolDown, now time.Time) (Why, time.Time) {
 	why := WhyCooling
-	switch c.Kind() {
+	switch c.Kind(now) {
 	case limit.Account:
 		why = WhyAccount
 	case limit.Credential:
