@@ -137,9 +137,12 @@ type Breaker struct {
 
 	window   window
 	waiting  waiting
+	streams  streams
 	inflight int
-	late     int // calls in flight that have reached the age of slow without content
-	peak     peak
+	late     int               // calls in flight that have reached the age of slow without content
+	peak     peak              // calls at once
+	queue    peak              // of these, without content
+	trust    float64           // calls without content at once, since it was dead; 0 when it is as before
 	contents uint64            // first contents so far
 	content  time.Time         // the last of them
 	capacity time.Time         // the last capacity refusal
@@ -225,12 +228,51 @@ func (b *Breaker) rampSlots() int {
 // carries is how many calls at once the target is known to bear.
 func (b *Breaker) carries() int { return max(leastPeak, b.peak.most) }
 
+// keepsWaiting is how many of them may be without content.
+func (b *Breaker) keepsWaiting() int { return max(leastPeak, b.queue.most) }
+
+// full reports that a target which is not closed has as many calls as it is
+// trusted with. Calls that hang are a load only up to as much again.
+func (b *Breaker) full() bool {
+	waiting, most := b.waiting.n-b.waiting.late, b.keepsWaiting()
+	if b.trust > 0 {
+		most = min(most, int(b.trust))
+	}
+	return waiting >= most || b.inflight-b.late >= b.carries() || b.inflight >= 2*b.carries()
+}
+
+// earn lets the trust in a target that was dead grow with an answer: fourfold
+// in the time of one where callers have nothing else, twofold where they have.
+func (b *Breaker) earn(c *call) {
+	if b.trust == 0 {
+		return
+	}
+	step := 1.0
+	if c.alone {
+		step = 3
+	}
+	if b.trust += step; b.phase == Closed || b.trust >= float64(b.keepsWaiting()) {
+		b.trust = 0
+	}
+}
+
+// spend takes trust back for a failure. Where callers have nothing else it is
+// so little that a target which answers 5 % of its calls still earns more.
+func (b *Breaker) spend(c *call) {
+	step := 0.5
+	if c.alone {
+		step = 0.125
+	}
+	if b.trust > 0 {
+		b.trust = max(1, b.trust-step)
+	}
+}
+
 // AcquireLastResort admits a call that no other target will take: ask it only
 // when every candidate has refused. A target that still answers some calls is
-// used up to the load it is known to carry, in whatever phase, where a call
-// that hangs is a load only up to as much again; one that
-// answers none gets one call at a time, now and then, which is how its
-// recovery is seen at once. Where another target is only busy, the pauses
+// used up to the load it is known to carry, in whatever phase; one that answers
+// none gets one call at a time, now and then, which is how its recovery is seen
+// at once, and then more with each answer. Where another target is only busy, the pauses
 // between such calls grow. A call that somebody else takes too is admitted
 // by chance, the more of its last calls have succeeded.
 func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
@@ -241,10 +283,13 @@ func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 	case b.phase == Closed:
 		return b.begin(now, c, kindOrdinary), true
 	case b.window.recentShare(now) >= aliveShare:
-		if b.inflight-b.late >= b.carries() || b.inflight >= 2*b.carries() || !b.spares(now, c) {
+		if b.full() || !b.spares(now, c) {
 			return Permit{}, false
 		}
 		return b.begin(now, c, kindLast), true
+	}
+	b.trust = 1 // dead
+	switch {
 	case c.Need == Queue:
 		return Permit{}, false
 	case b.probe != nil || !b.trickled.IsZero() && now.Sub(b.trickled) < b.trickle(c.Need):
@@ -297,6 +342,7 @@ func (b *Breaker) FirstContent(now time.Time, p Permit) {
 	b.waiting.remove(c)
 	b.arrive(c)
 	c.answered = true
+	b.streams.begin(now, c)
 	if c.gen == b.gen && !c.lost {
 		b.answer(now, c)
 	}
@@ -321,9 +367,17 @@ func (b *Breaker) answer(now time.Time, c *call) {
 	switch {
 	case b.phase == Closed:
 		b.peak.note(now, b.inflight)
-	case 2*b.inflight >= b.carries() && b.window.recentShare(now) >= wellShare:
-		b.peak.note(now, b.carries()+1) // it bears this: one more with each answer
+		b.queue.note(now, b.waiting.n+1)
+	case b.window.recentShare(now) < wellShare:
+	default: // it bears this: one more with each answer
+		if 2*b.inflight >= b.carries() {
+			b.peak.note(now, b.carries()+1)
+		}
+		if 2*b.waiting.n >= b.keepsWaiting() {
+			b.queue.note(now, b.keepsWaiting()+1)
+		}
 	}
+	b.earn(c)
 	probe := c == b.probe
 	if probe {
 		b.probe = nil
@@ -343,6 +397,7 @@ func (b *Breaker) Settle(now time.Time, p Permit, v Verdict) {
 	b.waiting.remove(c)
 	b.arrive(c)
 	b.inflight--
+	b.streams.end(now, c)
 	if c.gen == b.gen {
 		b.advance(now, v.Rand)
 	}
@@ -365,9 +420,13 @@ func (b *Breaker) record(now time.Time, c *call, v Verdict) {
 		age := time.Duration(0) // of the stream that broke
 		if c.answered {
 			age = b.window.age(now, c)
+			if b.excuse(now, c) {
+				return
+			}
 		}
 		b.mark(now, c, failed)
 		b.window.end(c)
+		b.spend(c)
 		b.run = b.window.run(now, b.first, age)
 		if !v.Connect {
 			b.connects = 0
@@ -377,10 +436,40 @@ func (b *Breaker) record(now time.Time, c *call, v Verdict) {
 		b.connects++
 	case Capacity:
 		b.capacity = now
+		if b.trust > 0 {
+			b.trust = max(1, b.trust/2)
+		}
 		b.unmark(now, c)
 	case Ignored:
 		b.unmark(now, c)
 	}
+}
+
+// excuse judges the break of a stream that had begun well, and reports that it
+// is no failure of its own: few have broken of those that it ran with, and the
+// event has been counted. Once as many have broken as run on, what was excused
+// counts after all.
+func (b *Breaker) excuse(now time.Time, c *call) bool {
+	if b.phase > Ramp || c.begun == 0 || c.verdict != ok {
+		return false
+	}
+	older, all := b.streams.cut(now, c, b.cfg.Window)
+	switch {
+	case all >= b.cfg.FailureRatio:
+		for range b.streams.excused {
+			b.window.add(now, failed)
+		}
+		b.window.charge(now, c, min(b.streams.excused, kept))
+		b.streams.excused = 0
+		return false
+	case older >= b.cfg.FailureRatio || b.streams.once(now):
+		return false
+	}
+	b.streams.excused++
+	b.window.take(c.sec, c.verdict)
+	b.window.forget(c)
+	c.verdict = none
+	return true
 }
 
 // conclude draws the consequence of a verdict for the phase.

@@ -55,6 +55,7 @@ func (b *Breaker) judgeWaiting(now time.Time) (any bool) {
 			l.unjudged = c.next
 			c.late = true
 			b.late++
+			b.waiting.late++
 			b.window.add(now, slow)
 			b.mark(now, c, failed)
 			any = true
@@ -230,6 +231,7 @@ func (b *Breaker) move(now time.Time, to Phase, reason string) {
 	b.gen++
 	b.probe = nil
 	b.proofs, b.run, b.connects, b.first = 0, 0, 0, b.nextID+1
+	b.streams.excused = 0
 	b.waiting.clear()
 	b.window.reset(now)
 }
