@@ -88,6 +88,7 @@ const (
 	ProbeBusy               // the one probe is out
 	RampShare               // the ramp lets another call go first
 	RampConcurrency         // as many calls in flight as the ramp allows yet
+	Herd                    // many streams broke off a moment ago, and as many calls wait as usually do
 )
 
 // Forced is an operator's decision that overrides the rules.
@@ -206,8 +207,29 @@ func (b *Breaker) Acquire(now time.Time, c Call) (Permit, Refusal) {
 			return Permit{}, RampShare
 		}
 		b.credit--
+	case Closed:
+		if b.herded(now) {
+			return Permit{}, Herd
+		}
 	}
 	return b.begin(now, c, kindOrdinary), None
+}
+
+// herded reports that many streams have just broken off and that as many calls
+// wait for content as the target carried before: those who come back would
+// overrun it.
+func (b *Breaker) herded(now time.Time) bool {
+	d := now.Sub(b.streams.herd)
+	if d >= herdFor || d < 0 || b.forced != Auto {
+		return false
+	}
+	most := float64(b.keepsWaiting()) * (1 + d.Seconds()/herdStep.Seconds())
+	return b.waiting.n-b.waiting.late >= int(most)
+}
+
+// Herding reports that calls may be held back for that reason.
+func (b *Breaker) Herding(now time.Time) bool {
+	return b.phase == Closed && now.Sub(b.streams.herd) < herdFor
 }
 
 // lease is the life of a probe.
@@ -365,6 +387,7 @@ func (b *Breaker) answer(now time.Time, c *call) {
 	b.window.add(now, content)
 	b.mark(now, c, ok)
 	switch {
+	case b.Herding(now): // what waits now is let in by what waited before
 	case b.phase == Closed:
 		b.peak.note(now, b.inflight)
 		b.queue.note(now, b.waiting.n+1)
@@ -453,7 +476,7 @@ func (b *Breaker) excuse(now time.Time, c *call) bool {
 	if b.phase > Ramp || c.begun == 0 || c.verdict != ok {
 		return false
 	}
-	older, all := b.streams.cut(now, c, b.cfg.Window)
+	older, all := b.streams.cut(now, c)
 	switch {
 	case all >= b.cfg.FailureRatio:
 		for range b.streams.excused {
@@ -465,7 +488,9 @@ func (b *Breaker) excuse(now time.Time, c *call) bool {
 	case older >= b.cfg.FailureRatio || b.streams.once(now):
 		return false
 	}
-	b.streams.excused++
+	if b.streams.excused++; b.streams.excused == b.keepsWaiting() {
+		b.streams.herd = now
+	}
 	b.window.take(c.sec, c.verdict)
 	b.window.forget(c)
 	c.verdict = none

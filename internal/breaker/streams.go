@@ -7,6 +7,11 @@ const (
 	cohortSeconds = 2
 	// moment is how long breaks of a few streams among many are one event.
 	moment = time.Second
+	// Who lost a stream comes back for another at once. For herdFor, calls that
+	// wait for content are held to what the target carried before, and by and
+	// by to more: twice as many after herdStep, and so on.
+	herdFor  = 30 * time.Second
+	herdStep = 10 * time.Second
 )
 
 // streams counts the calls that have begun well, by the time of their first
@@ -16,10 +21,10 @@ const (
 type streams struct {
 	now     int64 // the newest cohort
 	begun   [cohorts]cohort
-	old     cohort // began before all of these; what broke is halved every two minutes
-	last    time.Time
+	old     cohort    // began before all of these; what broke is halved every two minutes
 	event   time.Time // the first break of the last event
-	excused int       // breaks that did not count, without a long pause
+	excused int       // breaks of it that did not count
+	herd    time.Time // when they became more than calls usually wait
 }
 
 type cohort struct{ run, broke uint32 }
@@ -71,12 +76,8 @@ func (s *streams) end(now time.Time, c *call) {
 
 // cut notes that a call that has ended had broken off. It returns the share of
 // breaks among the streams that began when it did or before, and among all.
-func (s *streams) cut(now time.Time, c *call, pause time.Duration) (older, all float64) {
+func (s *streams) cut(now time.Time, c *call) (older, all float64) {
 	s.advance(now)
-	if now.Sub(s.last) > pause {
-		s.excused = 0
-	}
-	s.last = now
 	s.at(c.begun).broke++
 	sum := s.old
 	older = sum.share()
@@ -95,6 +96,6 @@ func (s *streams) once(now time.Time) bool {
 	if d := now.Sub(s.event); d >= 0 && d < moment {
 		return false
 	}
-	s.event = now
+	s.event, s.excused = now, 0
 	return true
 }
