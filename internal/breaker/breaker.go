@@ -154,6 +154,7 @@ type Breaker struct {
 
 	probe    *call // the leased probe
 	leaseEnd time.Time
+	long     *call     // a last-resort probe that has become slow and still may answer
 	proofs   int       // probe successes in a row
 	trickled time.Time // the last last-resort call to a dead target
 	vain     int       // of these in a row, without an answer to any call
@@ -273,7 +274,7 @@ func (b *Breaker) earn(c *call) {
 	if c.alone {
 		step = 3
 	}
-	if b.trust += step; b.phase == Closed || b.trust >= float64(b.keepsWaiting()) {
+	if b.trust += step; b.trust >= float64(b.keepsWaiting()) {
 		b.trust = 0
 	}
 }
@@ -325,6 +326,10 @@ func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 	if c.Slow > 0 { // others wait for this one: it may not be slow
 		b.leaseEnd = now.Add(min(b.lease(c), c.Slow))
 	}
+	// Where there is nothing else a slow answer is better than none: one at a
+	// time may run on while the next is out.
+	p.long = c.Need == Nothing && b.long == nil
+	p.c.long = p.long
 	return p, true
 }
 
@@ -405,6 +410,9 @@ func (b *Breaker) answer(now time.Time, c *call) {
 	if probe {
 		b.probe = nil
 	}
+	if c == b.long {
+		b.long = nil
+	}
 	if b.phase >= HalfOpen && (probe || c.kind == kindLast) {
 		b.prove(now, c)
 	}
@@ -421,6 +429,9 @@ func (b *Breaker) Settle(now time.Time, p Permit, v Verdict) {
 	b.arrive(c)
 	b.inflight--
 	b.streams.end(now, c)
+	if c == b.long {
+		b.long = nil
+	}
 	if c.gen == b.gen {
 		b.advance(now, v.Rand)
 	}

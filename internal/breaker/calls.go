@@ -23,6 +23,7 @@ type call struct {
 	listed   bool
 	late     bool   // it counts in Breaker.late, and in waiting.late while listed
 	alone    bool   // its caller had nothing else
+	long     bool   // a probe that may run on when its lease ends
 	sec      int64  // the second its verdict is counted in
 	begun    int64  // its cohort among the streams; 0 before its first content
 	after    uint64 // first contents before it began
@@ -39,11 +40,16 @@ type Permit struct {
 	c     *call
 	id    uint64
 	probe bool
+	long  bool
 }
 
 // Probe reports that the call decides over the target and that others wait
 // for it.
 func (p Permit) Probe() bool { return p.probe }
+
+// Long reports a probe that need not end with its lease: whoever waits for it
+// does not do so longer than that.
+func (p Permit) Long() bool { return p.long }
 
 func (p Permit) valid() *call {
 	if p.c == nil || p.c.id != p.id {

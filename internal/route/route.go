@@ -115,6 +115,7 @@ func (m *Model) Pick(p *Pass) (*Call, Refusal) {
 // second call to the same target comes last and only where evidence allows it.
 func (m *Model) pick(p *Pass) (*Call, Refusal) {
 	var refusal Refusal
+	p.Only = len(m.Entries) == 1 && m.Fallback == nil
 	if p.Again != nil {
 		again := p.Again
 		p.Again = nil

@@ -152,6 +152,9 @@ type Query struct {
 	// Account is what the call is made on; nil for the target's own. They
 	// differ when a reload has brought another key meanwhile.
 	Account *Account
+	// Only says that the model has no other target and no degraded model: the
+	// call is not told to move on when the target opens.
+	Only bool
 	// Extra says that this is not the request's first attempt. Payer is then
 	// the workload's side of the allowance.
 	Extra bool
@@ -367,8 +370,11 @@ func (t *Target) gates(q Query, c *Call, acquire acquirer) (Why, time.Time) {
 		c.owner.cool.Settle(q.Now, c.account, limit.Other)
 		return why, t.breaker.Reopens(q.Now)
 	}
+	if q.Only {
+		c.cancel = nil
+	}
 	c.permit, c.Probe = permit, permit.Probe()
-	if c.Probe && c.Last { // one at a time: it may not outlive its lease
+	if c.Probe && c.Last && !permit.Long() { // one at a time: it may not outlive its lease
 		c.Timeouts.FirstContent = min(c.Timeouts.FirstContent, c.Timeouts.Slow)
 		c.Timeouts.Headers = min(c.Timeouts.Headers, c.Timeouts.Slow)
 	}
