@@ -120,9 +120,7 @@ func TestStreamsBreakAtAnAge(t *testing.T) {
 // TestStreamsFailOneByOne: where most streams break sooner or later, it opens
 // when as many have broken as run on, not never.
 func TestStreamsFailOneByOne(t *testing.T) {
-	s := newUpstream(1)
-	s.run(3*time.Minute, 10, s.acquire, func() (time.Duration, Outcome) { return 0, Ignored })
-	b, now := s.b, s.now
+	b, now, rng := New(Default()), t0, rand.New(rand.NewPCG(1, 1))
 	var running []Permit
 	for range 1200 { // 1 in 20 each second, over two minutes
 		now = now.Add(100 * time.Millisecond)
@@ -132,7 +130,7 @@ func TestStreamsFailOneByOne(t *testing.T) {
 		}
 		rest := running[:0]
 		for _, p := range running {
-			if s.rng.IntN(200) == 0 {
+			if rng.IntN(200) == 0 {
 				b.Settle(now, p, Verdict{Outcome: Failure, Rand: 0.5})
 				continue
 			}
