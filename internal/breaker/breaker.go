@@ -26,16 +26,19 @@
 //     counts as failed; it cannot keep the machine half open.
 //   - Cancelled calls and capacity refusals are neither success nor failure.
 //   - Traffic returns through a ramp that waits while failures do.
+//   - Breaks of few streams among many that run on are one event. Who lost one
+//     comes back at once, and has to wait for a place.
 //   - When a caller has nowhere else to go, or only where it would have to
 //     queue, AcquireLastResort admits by the measured share of successes
-//     instead of refusing everybody.
+//     instead of refusing everybody. What a target that was dead is trusted
+//     with grows with its answers.
 //
 // It never decides which target is better, when a caller gives up, or
 // whether a failure is the target's fault: those come in as arguments.
 //
 // The package is pure: no clock, no goroutine, no I/O; time and random
 // numbers are arguments. A Breaker is not safe for concurrent use; the target
-// that owns it holds the lock. One takes about 6 KB and 120 bytes a call in
+// that owns it holds the lock. One takes about 7 KB and 120 bytes a call in
 // flight.
 package breaker
 
@@ -295,9 +298,9 @@ func (b *Breaker) spend(c *call) {
 // when every candidate has refused. A target that still answers some calls is
 // used up to the load it is known to carry, in whatever phase; one that answers
 // none gets one call at a time, now and then, which is how its recovery is seen
-// at once, and then more with each answer. Where another target is only busy, the pauses
-// between such calls grow. A call that somebody else takes too is admitted
-// by chance, the more of its last calls have succeeded.
+// at once, and then more with each answer. Where another target is only busy,
+// the pauses between such calls grow. A call that somebody else takes too is
+// admitted by chance, the more of its last calls have succeeded.
 func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 	b.advance(now, c.Rand)
 	switch {

@@ -47,8 +47,8 @@ type Permit struct {
 // for it.
 func (p Permit) Probe() bool { return p.probe }
 
-// Long reports a probe that need not end with its lease: whoever waits for it
-// does not do so longer than that.
+// Long reports a probe that may run on when its lease ends: others wait no
+// longer, and its answer counts.
 func (p Permit) Long() bool { return p.long }
 
 func (p Permit) valid() *call {
