@@ -432,15 +432,15 @@ func (b *Breaker) Settle(now time.Time, p Permit, v Verdict) {
 	b.arrive(c)
 	b.inflight--
 	b.streams.end(now, c)
-	if c == b.long {
-		b.long = nil
-	}
 	if c.gen == b.gen {
 		b.advance(now, v.Rand)
 	}
 	if c.gen == b.gen && !c.lost { // time alone may have moved the machine on
 		b.record(now, c, v)
 		b.conclude(now, c, v)
+	}
+	if c == b.long {
+		b.long = nil
 	}
 	b.recycle(c)
 }

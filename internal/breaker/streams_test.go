@@ -63,6 +63,7 @@ func TestCutStreams(t *testing.T) {
 		{"40 % of 1,200", 10, 2 * time.Minute, 0.4, Success, Closed},
 		{"all of 1,200", 10, 2 * time.Minute, 1, Success, Open},
 		{"all of 15", 1, 15 * time.Second, 1, Ignored, Open},
+		{"all of 12", 1, 12 * time.Second, 1, Ignored, Open},
 		{"70 % of 1,200", 10, 2 * time.Minute, 0.7, Success, Open},
 		{"17 % of 1,200, and new calls fail", 10, 2 * time.Minute, 0.17, Failure, Open},
 	} {
