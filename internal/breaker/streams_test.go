@@ -177,3 +177,14 @@ func TestHerd(t *testing.T) {
 		}
 	}
 }
+
+// TestAllStreamsBreakBesideShortCalls: once half of the streams have broken,
+// those before count in the row too. Without charge it stays closed.
+func TestAllStreamsBreakBesideShortCalls(t *testing.T) {
+	b, running := flowing(1, 12*time.Second)
+	feed(b, t0, repeat(Success, 100)...)
+	breakOff(b, running, 1, "youngest first", 1, Ignored)
+	if b.phase != Open || b.reason != "failures_in_a_row" {
+		t.Errorf("%v, %s", b.phase, b.reason)
+	}
+}
