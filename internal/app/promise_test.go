@@ -121,3 +121,31 @@ func TestPromiseATotalOutageIsNotMadeWorse(t *testing.T) {
 		t.Logf("full service %s after the recovery, %s watched", full, time.Since(back))
 	})
 }
+
+// TestPromiseASlowTargetIsBetterThanNone: the only target becomes eight times
+// as slow. Trials that end at the age at which a call was slow before, and
+// waiting calls that are told to move on where there is nowhere to go, fail it.
+func TestPromiseASlowTargetIsBetterThanNone(t *testing.T) {
+	u := upstream("u1", after(200*time.Millisecond, answers("x")))
+	run(t, setup{upstreams: []*fake{u}}, func(r *rig) {
+		r.every(steady, 3000, ask{})
+		u.use(after(1600*time.Millisecond, answers("x")))
+		as := r.every(40*time.Millisecond, 500, ask{})
+		good, waited, proven := 0, 0, len(as)
+		for i, a := range as {
+			switch {
+			case a.status != 200:
+				continue
+			case i < 30: // they waited when it opened
+				waited++
+			case i > 50:
+				proven = min(proven, i)
+			}
+			good++
+		}
+		if waited < 28 || proven > 100 || good < 300 {
+			t.Errorf("of the 30 that waited %d were answered, then number %d, %d of %d in all", waited, proven, good, len(as))
+		}
+		t.Logf("%d of 30 that waited, then number %d, %d of %d", waited, proven, good, len(as))
+	})
+}

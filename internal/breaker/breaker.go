@@ -26,16 +26,19 @@
 //     counts as failed; it cannot keep the machine half open.
 //   - Cancelled calls and capacity refusals are neither success nor failure.
 //   - Traffic returns through a ramp that waits while failures do.
+//   - Breaks of few streams among many that run on are one event. Who lost one
+//     comes back at once, and has to wait for a place.
 //   - When a caller has nowhere else to go, or only where it would have to
 //     queue, AcquireLastResort admits by the measured share of successes
-//     instead of refusing everybody.
+//     instead of refusing everybody. What a target that was dead is trusted
+//     with grows with its answers.
 //
 // It never decides which target is better, when a caller gives up, or
 // whether a failure is the target's fault: those come in as arguments.
 //
 // The package is pure: no clock, no goroutine, no I/O; time and random
 // numbers are arguments. A Breaker is not safe for concurrent use; the target
-// that owns it holds the lock. One takes about 6 KB and 120 bytes a call in
+// that owns it holds the lock. One takes about 7 KB and 120 bytes a call in
 // flight.
 package breaker
 
@@ -88,6 +91,7 @@ const (
 	ProbeBusy               // the one probe is out
 	RampShare               // the ramp lets another call go first
 	RampConcurrency         // as many calls in flight as the ramp allows yet
+	Herd                    // many streams broke off a moment ago, and as many calls wait as usually do
 )
 
 // Forced is an operator's decision that overrides the rules.
@@ -137,9 +141,12 @@ type Breaker struct {
 
 	window   window
 	waiting  waiting
+	streams  streams
 	inflight int
-	late     int // calls in flight that have reached the age of slow without content
-	peak     peak
+	late     int               // calls in flight that have reached the age of slow without content
+	peak     peak              // calls at once
+	queue    peak              // of these, without content
+	trust    float64           // calls without content at once, since it was dead; 0 when it is as before
 	contents uint64            // first contents so far
 	content  time.Time         // the last of them
 	capacity time.Time         // the last capacity refusal
@@ -150,6 +157,7 @@ type Breaker struct {
 
 	probe    *call // the leased probe
 	leaseEnd time.Time
+	long     *call     // a last-resort probe that has become slow and still may answer
 	proofs   int       // probe successes in a row
 	trickled time.Time // the last last-resort call to a dead target
 	vain     int       // of these in a row, without an answer to any call
@@ -203,8 +211,29 @@ func (b *Breaker) Acquire(now time.Time, c Call) (Permit, Refusal) {
 			return Permit{}, RampShare
 		}
 		b.credit--
+	case Closed:
+		if b.herded(now) {
+			return Permit{}, Herd
+		}
 	}
 	return b.begin(now, c, kindOrdinary), None
+}
+
+// herded reports that many streams have just broken off and that as many calls
+// wait for content as the target carried before: those who come back would
+// overrun it.
+func (b *Breaker) herded(now time.Time) bool {
+	d := now.Sub(b.streams.herd)
+	if d >= herdFor || d < 0 || b.forced != Auto {
+		return false
+	}
+	most := float64(b.keepsWaiting()) * (1 + d.Seconds()/herdStep.Seconds())
+	return b.waiting.n-b.waiting.late >= int(most)
+}
+
+// Herding reports that calls may be held back for that reason.
+func (b *Breaker) Herding(now time.Time) bool {
+	return b.phase == Closed && now.Sub(b.streams.herd) < herdFor
 }
 
 // lease is the life of a probe.
@@ -225,14 +254,53 @@ func (b *Breaker) rampSlots() int {
 // carries is how many calls at once the target is known to bear.
 func (b *Breaker) carries() int { return max(leastPeak, b.peak.most) }
 
+// keepsWaiting is how many of them may be without content.
+func (b *Breaker) keepsWaiting() int { return max(leastPeak, b.queue.most) }
+
+// full reports that a target which is not closed has as many calls as it is
+// trusted with. Calls that hang are a load only up to as much again.
+func (b *Breaker) full() bool {
+	waiting, most := b.waiting.n-b.waiting.late, b.keepsWaiting()
+	if b.trust > 0 {
+		most = min(most, int(b.trust))
+	}
+	return waiting >= most || b.inflight-b.late >= b.carries() || b.inflight >= 2*b.carries()
+}
+
+// earn lets the trust in a target that was dead grow with an answer: fourfold
+// in the time of one where callers have nothing else, twofold where they have.
+func (b *Breaker) earn(c *call) {
+	if b.trust == 0 {
+		return
+	}
+	step := 1.0
+	if c.alone {
+		step = 3
+	}
+	if b.trust += step; b.trust >= float64(b.keepsWaiting()) {
+		b.trust = 0
+	}
+}
+
+// spend takes trust back for a failure. Where callers have nothing else it is
+// so little that a target which answers 5 % of its calls still earns more.
+func (b *Breaker) spend(c *call) {
+	step := 0.5
+	if c.alone {
+		step = 0.125
+	}
+	if b.trust > 0 {
+		b.trust = max(1, b.trust-step)
+	}
+}
+
 // AcquireLastResort admits a call that no other target will take: ask it only
 // when every candidate has refused. A target that still answers some calls is
-// used up to the load it is known to carry, in whatever phase, where a call
-// that hangs is a load only up to as much again; one that
-// answers none gets one call at a time, now and then, which is how its
-// recovery is seen at once. Where another target is only busy, the pauses
-// between such calls grow. A call that somebody else takes too is admitted
-// by chance, the more of its last calls have succeeded.
+// used up to the load it is known to carry, in whatever phase; one that answers
+// none gets one call at a time, now and then, which is how its recovery is seen
+// at once, and then more with each answer. Where another target is only busy,
+// the pauses between such calls grow. A call that somebody else takes too is
+// admitted by chance, the more of its last calls have succeeded.
 func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 	b.advance(now, c.Rand)
 	switch {
@@ -241,10 +309,13 @@ func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 	case b.phase == Closed:
 		return b.begin(now, c, kindOrdinary), true
 	case b.window.recentShare(now) >= aliveShare:
-		if b.inflight-b.late >= b.carries() || b.inflight >= 2*b.carries() || !b.spares(now, c) {
+		if b.full() || !b.spares(now, c) {
 			return Permit{}, false
 		}
 		return b.begin(now, c, kindLast), true
+	}
+	b.trust = 1 // dead
+	switch {
 	case c.Need == Queue:
 		return Permit{}, false
 	case b.probe != nil || !b.trickled.IsZero() && now.Sub(b.trickled) < b.trickle(c.Need):
@@ -258,6 +329,10 @@ func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 	if c.Slow > 0 { // others wait for this one: it may not be slow
 		b.leaseEnd = now.Add(min(b.lease(c), c.Slow))
 	}
+	// Where there is nothing else a slow answer is better than none: one at a
+	// time may run on while the next is out.
+	p.long = c.Need == Nothing && b.long == nil
+	p.c.long = p.long
 	return p, true
 }
 
@@ -297,6 +372,7 @@ func (b *Breaker) FirstContent(now time.Time, p Permit) {
 	b.waiting.remove(c)
 	b.arrive(c)
 	c.answered = true
+	b.streams.begin(now, c)
 	if c.gen == b.gen && !c.lost {
 		b.answer(now, c)
 	}
@@ -319,14 +395,26 @@ func (b *Breaker) answer(now time.Time, c *call) {
 	b.window.add(now, content)
 	b.mark(now, c, ok)
 	switch {
+	case b.Herding(now): // what waits now is let in by what waited before
 	case b.phase == Closed:
 		b.peak.note(now, b.inflight)
-	case 2*b.inflight >= b.carries() && b.window.recentShare(now) >= wellShare:
-		b.peak.note(now, b.carries()+1) // it bears this: one more with each answer
+		b.queue.note(now, b.waiting.n+1)
+	case b.window.recentShare(now) < wellShare:
+	default: // it bears this: one more with each answer
+		if 2*b.inflight >= b.carries() {
+			b.peak.note(now, b.carries()+1)
+		}
+		if 2*b.waiting.n >= b.keepsWaiting() {
+			b.queue.note(now, b.keepsWaiting()+1)
+		}
 	}
+	b.earn(c)
 	probe := c == b.probe
 	if probe {
 		b.probe = nil
+	}
+	if c == b.long {
+		b.long = nil
 	}
 	if b.phase >= HalfOpen && (probe || c.kind == kindLast) {
 		b.prove(now, c)
@@ -343,12 +431,16 @@ func (b *Breaker) Settle(now time.Time, p Permit, v Verdict) {
 	b.waiting.remove(c)
 	b.arrive(c)
 	b.inflight--
+	b.streams.end(now, c)
 	if c.gen == b.gen {
 		b.advance(now, v.Rand)
 	}
 	if c.gen == b.gen && !c.lost { // time alone may have moved the machine on
 		b.record(now, c, v)
 		b.conclude(now, c, v)
+	}
+	if c == b.long {
+		b.long = nil
 	}
 	b.recycle(c)
 }
@@ -365,9 +457,13 @@ func (b *Breaker) record(now time.Time, c *call, v Verdict) {
 		age := time.Duration(0) // of the stream that broke
 		if c.answered {
 			age = b.window.age(now, c)
+			if b.excuse(now, c) {
+				return
+			}
 		}
 		b.mark(now, c, failed)
 		b.window.end(c)
+		b.spend(c)
 		b.run = b.window.run(now, b.first, age)
 		if !v.Connect {
 			b.connects = 0
@@ -377,10 +473,42 @@ func (b *Breaker) record(now time.Time, c *call, v Verdict) {
 		b.connects++
 	case Capacity:
 		b.capacity = now
+		if b.trust > 0 {
+			b.trust = max(1, b.trust/2)
+		}
 		b.unmark(now, c)
 	case Ignored:
 		b.unmark(now, c)
 	}
+}
+
+// excuse judges the break of a stream that had begun well, and reports that it
+// is no failure of its own: few have broken of those that it ran with, and the
+// event has been counted. Once as many have broken as run on, what was excused
+// counts after all.
+func (b *Breaker) excuse(now time.Time, c *call) bool {
+	if b.phase > Ramp || c.begun == 0 || c.verdict != ok {
+		return false
+	}
+	older, all := b.streams.cut(now, c)
+	switch {
+	case all >= b.cfg.FailureRatio:
+		for range b.streams.excused {
+			b.window.add(now, failed)
+		}
+		b.window.charge(now, c, min(b.streams.excused, kept))
+		b.streams.excused = 0
+		return false
+	case older >= b.cfg.FailureRatio || b.streams.once(now):
+		return false
+	}
+	if b.streams.excused++; b.streams.excused == b.keepsWaiting() {
+		b.streams.herd = now
+	}
+	b.window.take(c.sec, c.verdict)
+	b.window.forget(c)
+	c.verdict = none
+	return true
 }
 
 // conclude draws the consequence of a verdict for the phase.

@@ -21,8 +21,11 @@ type call struct {
 	answered bool
 	lost     bool // its lease ended: it has been judged
 	listed   bool
-	late     bool   // it counts in Breaker.late
+	late     bool   // it counts in Breaker.late, and in waiting.late while listed
+	alone    bool   // its caller had nothing else
+	long     bool   // a probe that may run on when its lease ends
 	sec      int64  // the second its verdict is counted in
+	begun    int64  // its cohort among the streams; 0 before its first content
 	after    uint64 // first contents before it began
 	start    time.Time
 	slow     time.Duration
@@ -37,11 +40,16 @@ type Permit struct {
 	c     *call
 	id    uint64
 	probe bool
+	long  bool
 }
 
 // Probe reports that the call decides over the target and that others wait
 // for it.
 func (p Permit) Probe() bool { return p.probe }
+
+// Long reports a probe that may run on when its lease ends: others wait no
+// longer, and its answer counts.
+func (p Permit) Long() bool { return p.long }
 
 func (p Permit) valid() *call {
 	if p.c == nil || p.c.id != p.id {
@@ -63,7 +71,7 @@ func (b *Breaker) begin(now time.Time, c Call, k kind) Permit {
 	b.nextID++
 	*n = call{
 		id: b.nextID, gen: b.gen, kind: k, class: c.Class % classes, verdict: none, after: b.contents,
-		start: now, slow: c.Slow, silence: c.Silence,
+		start: now, slow: c.Slow, silence: c.Silence, alone: k == kindLast && c.Need == Nothing,
 	}
 	b.inflight++
 	b.waiting.push(n)
@@ -105,6 +113,7 @@ func (b *Breaker) unmark(now time.Time, c *call) {
 type waiting struct {
 	lists [classes]list
 	n     int
+	late  int // of these, judged slow
 }
 
 type list struct {
@@ -147,6 +156,9 @@ func (w *waiting) remove(c *call) {
 	}
 	c.prev, c.next, c.listed = nil, nil, false
 	w.n--
+	if c.late {
+		w.late--
+	}
 }
 
 func (w *waiting) each(f func(*call)) {

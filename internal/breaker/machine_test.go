@@ -64,15 +64,26 @@ func (m *machine) check(t *rapid.T) {
 	if b.inflight != m.live || b.waiting.n < 0 || b.waiting.n > m.live {
 		t.Fatalf("%d in flight and %d waiting, want %d", b.inflight, b.waiting.n, m.live)
 	}
-	unproven := 0
+	unproven, late := 0, 0
 	for _, p := range m.all {
 		if c := p.valid(); c != nil && c.gen == b.gen && p.Probe() && !c.answered && !c.lost {
-			unproven++
+			if c == b.long {
+				late++
+			} else {
+				unproven++
+			}
 		}
 	}
-	if unproven > 1 {
-		t.Fatalf("%d probes at once", unproven)
+	if unproven > 1 || late > 1 || late == 0 && b.long != nil {
+		t.Fatalf("%d probes at once, %d more that are late", unproven, late)
 	}
+	if waiting := b.waiting.count(); waiting != b.waiting.late {
+		t.Fatalf("%d late calls wait, counted %d", waiting, b.waiting.late)
+	}
+	if b.trust != 0 && b.trust < 1 || b.phase == Closed && b.trust != 0 {
+		t.Fatalf("trusted with %v calls", b.trust)
+	}
+	m.checkStreams(t)
 	if b.phase == Open && b.forced == Auto && b.until.Sub(m.now) > b.cfg.MaxFloor+10*time.Second {
 		t.Fatalf("open for %v more", b.until.Sub(m.now))
 	}
@@ -92,6 +103,31 @@ func (m *machine) check(t *rapid.T) {
 			t.Fatalf("a count below zero: %v", s.sum)
 		}
 	}
+}
+
+// checkStreams counts the calls that have begun and run afresh.
+func (m *machine) checkStreams(t *rapid.T) {
+	running, counted := uint32(0), m.b.streams.old.run
+	for _, p := range m.all {
+		if c := p.valid(); c != nil && c.answered && c.begun > 0 {
+			running++
+		}
+	}
+	for _, c := range m.b.streams.begun {
+		counted += c.run
+	}
+	if running != counted {
+		t.Fatalf("%d streams run, counted %d", running, counted)
+	}
+}
+
+func (w *waiting) count() (late int) {
+	w.each(func(c *call) {
+		if c.late {
+			late++
+		}
+	})
+	return late
 }
 
 // TestMachine drives the breaker with everything that can happen, in any

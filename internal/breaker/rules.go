@@ -55,6 +55,7 @@ func (b *Breaker) judgeWaiting(now time.Time) (any bool) {
 			l.unjudged = c.next
 			c.late = true
 			b.late++
+			b.waiting.late++
 			b.window.add(now, slow)
 			b.mark(now, c, failed)
 			any = true
@@ -164,8 +165,12 @@ func (b *Breaker) over(now time.Time) bool { return !b.until.IsZero() && !now.Be
 // lose ends the lease of a probe that has not reported.
 func (b *Breaker) lose(now time.Time, c *call, rnd float64) {
 	b.probe = nil
-	b.waiting.remove(c)
 	b.mark(now, c, failed)
+	if c.long && b.long == nil {
+		b.long = c
+		return
+	}
+	b.waiting.remove(c)
 	c.lost = true
 	if c.kind == kindProbe {
 		b.open(now, "probe_lost", rnd)
@@ -228,8 +233,9 @@ func (b *Breaker) move(now time.Time, to Phase, reason string) {
 		return
 	}
 	b.gen++
-	b.probe = nil
+	b.probe, b.long = nil, nil
 	b.proofs, b.run, b.connects, b.first = 0, 0, 0, b.nextID+1
+	b.streams.excused = 0
 	b.waiting.clear()
 	b.window.reset(now)
 }
@@ -244,4 +250,7 @@ func (b *Breaker) note(now time.Time, to Phase, reason string) {
 		})
 	}
 	b.phase, b.since = to, now
+	if to == Closed {
+		b.trust = 0
+	}
 }

@@ -574,22 +574,28 @@ func TestLastResortDoesNotExtend(t *testing.T) {
 	}
 }
 
-// A last-resort call that outlives its lease has been judged: what it says
-// later, good or bad, is no second verdict. Settle or FirstContent without the
-// check of lost fails it.
+// A last-resort call that outlives its lease beside a late one has been
+// judged: what it says later, good or bad, is no second verdict. Settle or
+// FirstContent without the check of lost fails it.
 func TestLostLastResort(t *testing.T) {
 	for _, o := range []Outcome{Success, Failure} {
 		s := newUpstream(1)
 		s.trip()
-		p, _ := s.b.AcquireLastResort(s.now, ask())
+		late, _ := s.b.AcquireLastResort(s.now, ask())
 		s.now = s.now.Add(4 * time.Second) // ask().Slow
+		s.b.Poll(s.now, 0.5)
+		p, _ := s.b.AcquireLastResort(s.now, ask())
+		if !late.Long() || p.Long() {
+			t.Fatal("two may run on")
+		}
+		s.now = s.now.Add(4 * time.Second)
 		s.b.Poll(s.now, 0.5)
 		before, run := s.b.window, s.b.run
 		if o == Success {
 			s.b.FirstContent(s.now, p)
 		}
 		s.b.Settle(s.now, p, Verdict{Outcome: o})
-		if s.b.window != before || s.b.proofs != 0 || s.b.run != run || s.b.inflight != 0 {
+		if s.b.window != before || s.b.proofs != 0 || s.b.run != run || s.b.inflight != 1 {
 			t.Errorf("outcome %d of a lost call counts", o)
 		}
 	}

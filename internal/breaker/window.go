@@ -171,6 +171,15 @@ func (w *window) end(c *call) {
 	}
 }
 
+// charge notes n final failures besides a call's own.
+func (w *window) charge(now time.Time, c *call, n int) {
+	for range n {
+		r := &w.recent[w.next]
+		w.next = (w.next + 1) % kept
+		r.id, r.at, r.ok, r.ended = c.id, now, false, true
+	}
+}
+
 // age is how long ago a call was given the verdict it has.
 func (w *window) age(now time.Time, c *call) time.Duration {
 	if r := &w.recent[c.slot]; r.id == c.id {

@@ -205,3 +205,107 @@ func TestWaitersStayAtATargetThatAnswers(t *testing.T) {
 		t.Errorf("%s, %d of 5 waiting calls were told to move on", s.Phase, told)
 	}
 }
+
+// TestTrialsMayBeSlowWhereThereIsNothingElse: then a call has the time of its
+// own timers, one at a time, and the next is as short as ever.
+func TestTrialsMayBeSlowWhereThereIsNothingElse(t *testing.T) {
+	now := t0.Add(time.Minute)
+	for _, busy := range []bool{false, true} {
+		a, b := target("a", "x", Limits{}), target("b", "y", Limits{})
+		warm(a, now)
+		wear(t, a, now, 0)
+		m := order(a)
+		if busy {
+			m = order(a, b)
+			c, _, _ := b.Try(query(now.Add(time.Second)))
+			c.Settle(now.Add(time.Second), Result{Verdict: throttled, Tokens: -1})
+		}
+		at := now.Add(time.Second)
+		first, _ := m.Pick(pass(at, seeded()))
+		if first == nil || !first.Probe || first.Timeouts.FirstContent > first.Timeouts.Slow != !busy {
+			t.Fatalf("another is busy %v: %+v", busy, first)
+		}
+		if busy {
+			continue
+		}
+		first.Target.breaker.Floor(now, now.Add(time.Minute)) // it stays open
+		at = at.Add(first.Timeouts.Slow)
+		a.Poll(at)
+		second, _ := m.Pick(pass(at, seeded()))
+		if second == nil || !second.Last || second.Timeouts.FirstContent > second.Timeouts.Slow {
+			t.Errorf("beside it: %+v", second)
+		}
+	}
+}
+
+// TestWaitersStayWhereThereIsNothingElse: told to move on they would only fail.
+func TestWaitersStayWhereThereIsNothingElse(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		second   bool
+		fallback bool
+		told     int
+	}{
+		{"one target", false, false, 0},
+		{"two targets", true, false, 1},
+		{"one target and a degraded model", false, true, 1},
+	} {
+		a := target("a", "x", Limits{})
+		m := order(a)
+		if c.second {
+			m = order(a, target("b", "y", Limits{}))
+		}
+		if c.fallback {
+			m.Fallback = order(target("small", "s", Limits{}))
+		}
+		told := 0
+		p := pass(t0, seeded())
+		p.Cancel = func(error) { told++ }
+		m.Pick(p)
+		for range 40 {
+			if call, _, _ := a.Try(query(t0)); call != nil {
+				call.Settle(t0, Result{Verdict: broken, Tokens: -1})
+			}
+		}
+		if s := a.State(t0); s.Phase != "open" || told != c.told {
+			t.Errorf("%s: %s, %d told to move on, want %d", c.name, s.Phase, told, c.told)
+		}
+	}
+}
+
+// TestHerdIsHeldBack: behind a cut of many streams a call waits for a slot, and
+// is told of one when another begins to answer.
+func TestHerdIsHeldBack(t *testing.T) {
+	a := target("a", "x", Limits{})
+	freed := 0
+	a.freed = func() { freed++ }
+	var streams []*Call
+	for i := range 200 {
+		at := t0.Add(time.Duration(i) * 200 * time.Millisecond)
+		c, _, _ := a.Try(query(at))
+		c.FirstContent(at)
+		streams = append(streams, c)
+	}
+	now := t0.Add(40 * time.Second)
+	for i := 0; i < 200; i += 6 {
+		streams[i].Settle(now, Result{Verdict: broken, Tokens: -1})
+	}
+	var waiting []*Call
+	for {
+		c, why, _ := a.Try(query(now))
+		if c == nil {
+			if why != WhyFull || len(waiting) == 0 || len(waiting) > 20 {
+				t.Errorf("held back by %d with %d waiting", why, len(waiting))
+			}
+			break
+		}
+		if waiting = append(waiting, c); len(waiting) > 100 {
+			t.Fatal("not held back")
+		}
+	}
+	freed = 0
+	waiting[0].FirstContent(now)
+	if c, _, _ := a.Try(query(now)); c == nil || freed != 1 {
+		t.Errorf("a call has begun to answer: let in %v, told %d times", c != nil, freed)
+	}
+}

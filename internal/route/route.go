@@ -105,7 +105,7 @@ func (r *Refusal) reopens(until time.Time) {
 
 // Pick returns the next call for the pass.
 func (m *Model) Pick(p *Pass) (*Call, Refusal) {
-	p.Only = m.single()
+	p.OneAccount = m.single()
 	c, refusal := m.pick(p)
 	if c == nil {
 		for _, t := range p.Tried {
@@ -135,6 +135,7 @@ func (m *Model) single() bool {
 // second call to the same target comes last and only where evidence allows it.
 func (m *Model) pick(p *Pass) (*Call, Refusal) {
 	var refusal Refusal
+	p.Only = len(m.Entries) == 1 && m.Fallback == nil
 	if p.Again != nil {
 		again := p.Again
 		p.Again = nil

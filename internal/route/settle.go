@@ -44,8 +44,12 @@ func (c *Call) FirstContent(now time.Time) {
 		c.owner.mu.Unlock()
 	}
 	moved := t.after(now)
+	herding := t.breaker.Herding(now)
 	t.mu.Unlock()
 	t.tell(moved)
+	if herding && t.freed != nil { // a call that is held back may go
+		t.freed()
+	}
 }
 
 // Settle ends the call and gives back everything it held. Later calls do

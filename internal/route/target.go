@@ -162,7 +162,10 @@ type Query struct {
 	// Account is what the call is made on; nil for the target's own. They
 	// differ when a reload has brought another key meanwhile.
 	Account *Account
-	// Only says that the model has no other account to make the call on.
+	// OneAccount says that the model has no other account to make the call on.
+	OneAccount bool
+	// Only says that the model has no other target and no degraded model: the
+	// call is not told to move on when the target opens.
 	Only bool
 	// Extra says that this is not the request's first attempt. Payer is then
 	// the workload's side of the allowance.
@@ -243,17 +246,26 @@ func (l *callList) empty() bool { return l.root.next == &l.root }
 // Try asks the target for a call. On refusal it tells why and, where that is
 // known, when to come back.
 func (t *Target) Try(q Query) (*Call, Why, time.Time) {
-	return t.admit(q, func(call breaker.Call) (breaker.Permit, bool) {
-		p, refusal := t.breaker.Acquire(q.Now, call)
-		return p, refusal == breaker.None
+	return t.admit(q, func(call breaker.Call) (breaker.Permit, Why) {
+		switch p, refusal := t.breaker.Acquire(q.Now, call); refusal {
+		case breaker.None:
+			return p, Admitted
+		case breaker.Herd:
+			return p, WhyFull
+		default:
+			return p, WhyBreaker
+		}
 	}, false)
 }
 
 // TryLastResort asks for a call although the breaker is not closed: no target
 // that is has room for it. Limits and cool-downs hold as ever.
 func (t *Target) TryLastResort(q Query) (*Call, Why, time.Time) {
-	return t.admit(q, func(call breaker.Call) (breaker.Permit, bool) {
-		return t.breaker.AcquireLastResort(q.Now, call)
+	return t.admit(q, func(call breaker.Call) (breaker.Permit, Why) {
+		if p, ok := t.breaker.AcquireLastResort(q.Now, call); ok {
+			return p, Admitted
+		}
+		return breaker.Permit{}, WhyBreaker
 	}, true)
 }
 
@@ -304,7 +316,10 @@ const moments = 10 * time.Second
 // queue.wait allows.
 const paced = time.Second
 
-func (t *Target) admit(q Query, acquire func(breaker.Call) (breaker.Permit, bool), last bool) (*Call, Why, time.Time) {
+// acquirer asks the breaker.
+type acquirer func(breaker.Call) (breaker.Permit, Why)
+
+func (t *Target) admit(q Query, acquire acquirer, last bool) (*Call, Why, time.Time) {
 	t.mu.Lock()
 	c, why, until := t.admitLocked(q, acquire, last)
 	moved := t.after(q.Now)
@@ -313,7 +328,7 @@ func (t *Target) admit(q Query, acquire func(breaker.Call) (breaker.Permit, bool
 	return c, why, until
 }
 
-func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit, bool), last bool) (*Call, Why, time.Time) {
+func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, time.Time) {
 	if t.drained {
 		return nil, WhyDrained, time.Time{}
 	}
@@ -368,14 +383,14 @@ func (t *Target) admitLocked(q Query, acquire func(breaker.Call) (breaker.Permit
 }
 
 // gates passes the account's and the target's cool-downs and the breaker.
-func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Permit, bool)) (Why, time.Time) {
+func (t *Target) gates(q Query, c *Call, acquire acquirer) (Why, time.Time) {
 	if c.owner = q.Account; c.owner == nil {
 		c.owner = t.account
 	}
 	c.owner.mu.Lock()
 	defer c.owner.mu.Unlock()
 	admit := (*limit.CoolDown).Admit
-	if q.Only || q.Extra || c.Last {
+	if q.OneAccount || q.Extra || c.Last {
 		admit = (*limit.CoolDown).AdmitNeedy
 	}
 	if c.account = admit(&c.owner.cool, q.Now); c.account == limit.Blocked {
@@ -387,16 +402,19 @@ func (t *Target) gates(q Query, c *Call, acquire func(breaker.Call) (breaker.Per
 		c.owner.cool.Settle(q.Now, c.account, limit.Other)
 		return whyCooling(&t.cool, q.Now)
 	}
-	permit, ok := acquire(breaker.Call{
+	permit, why := acquire(breaker.Call{
 		Class: uint8(q.Class), Slow: c.Timeouts.Slow, Silence: c.Timeouts.Silence, Lease: c.lease(), Rand: q.Rand, Need: q.Need,
 	})
-	if !ok {
+	if why != Admitted {
 		t.cool.Settle(q.Now, c.trial, limit.Other)
 		c.owner.cool.Settle(q.Now, c.account, limit.Other)
-		return WhyBreaker, t.breaker.Reopens(q.Now)
+		return why, t.breaker.Reopens(q.Now)
+	}
+	if q.Only {
+		c.cancel = nil
 	}
 	c.permit, c.Probe = permit, permit.Probe()
-	if c.Probe && c.Last { // one at a time: it may not outlive its lease
+	if c.Probe && c.Last && !permit.Long() { // one at a time: it may not outlive its lease
 		c.Timeouts.FirstContent = min(c.Timeouts.FirstContent, c.Timeouts.Slow)
 		c.Timeouts.Headers = min(c.Timeouts.Headers, c.Timeouts.Slow)
 	}
