@@ -499,7 +499,7 @@ func (b *Breaker) excuse(now time.Time, c *call) bool {
 		b.window.charge(now, c, min(b.streams.excused, kept))
 		b.streams.excused = 0
 		return false
-	case older >= b.cfg.FailureRatio || b.streams.once(now):
+	case older >= b.cfg.FailureRatio || b.streams.counts(now, b.cfg.Window):
 		return false
 	}
 	if b.streams.excused++; b.streams.excused == b.keepsWaiting() {

@@ -91,11 +91,15 @@ func (s *streams) cut(now time.Time, c *call) (older, all float64) {
 	return older, sum.share()
 }
 
-// once reports the first break of an event.
-func (s *streams) once(now time.Time) bool {
-	if d := now.Sub(s.event); d >= 0 && d < moment {
+// counts reports that a break counts by itself: the first of an event, and all
+// that follow within rest of it. Streams that break all the time are no event.
+func (s *streams) counts(now time.Time, rest time.Duration) bool {
+	d := now.Sub(s.event)
+	if d >= 0 && d < moment {
 		return false
 	}
-	s.event, s.excused = now, 0
+	if d < 0 || d >= rest {
+		s.event, s.excused = now, 0
+	}
 	return true
 }
