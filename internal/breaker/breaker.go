@@ -78,6 +78,7 @@ const (
 type Verdict struct {
 	Outcome Outcome
 	Connect bool    // the failure was to connect at all
+	Left    bool    // Ignored, because the caller left or had no more time
 	Rand    float64 // in [0,1): spreads the cool-down
 }
 
@@ -479,7 +480,18 @@ func (b *Breaker) record(now time.Time, c *call, v Verdict) {
 		b.unmark(now, c)
 	case Ignored:
 		b.unmark(now, c)
+		if v.Left && b.deserted(now, c) {
+			b.window.add(now, slow)
+			b.mark(now, c, failed)
+		}
 	}
+}
+
+// deserted reports that a caller has waited long, and nobody was answered all the
+// while. A router that has just begun does not know yet what is slow here; if
+// its callers leave before it does, it would never learn that a target hangs.
+func (b *Breaker) deserted(now time.Time, c *call) bool {
+	return !c.answered && c.verdict == none && b.contents == c.after && now.Sub(c.start) >= longWait
 }
 
 // excuse judges the break of a stream that had begun well, and reports that it
@@ -518,9 +530,10 @@ func (b *Breaker) conclude(now time.Time, c *call, v Verdict) {
 		b.probe = nil
 	}
 	switch {
-	case v.Outcome != Failure:
+	case v.Outcome != Failure && c.verdict != failed:
 	case b.phase <= Ramp:
 		b.judge(now, v.Rand)
+	case v.Outcome != Failure: // who leaves a probe lets the next one try
 	case probe && c.kind == kindProbe:
 		b.open(now, "probe_failed", v.Rand)
 	default: // a last-resort call, or a proof that broke off: not a trip of its own

@@ -74,10 +74,17 @@ func (s *upstream) settle() {
 		} else {
 			s.bad++
 		}
-		s.b.Settle(s.now, e.p, Verdict{Outcome: e.o, Rand: s.rng.Float64()})
+		v := Verdict{Outcome: e.o, Rand: s.rng.Float64()}
+		if e.o == leaves {
+			v.Outcome, v.Left = Ignored, true
+		}
+		s.b.Settle(s.now, e.p, v)
 	}
 	s.ends = rest
 }
+
+// leaves is the end of a call whose caller has left.
+const leaves Outcome = 100
 
 func (s *upstream) with(c Call) acquirer {
 	return func() (Permit, bool) {
@@ -283,6 +290,37 @@ func TestCancelStorm(t *testing.T) {
 		})
 		if s.trips > 0 || s.refused > 0 {
 			t.Errorf("cancels after %v: %d trips", after, s.trips)
+		}
+	}
+}
+
+// A router that has just begun knows nothing of a target, and its callers leave
+// before the age that is slow where nothing is known: their leaving says that
+// the target hangs. It fails without deserted. Callers who leave early, who leave
+// while others are answered, or of whom there are few, say nothing.
+func TestCallersWhoLeaveASilentTarget(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		rate   int
+		after  time.Duration
+		other  int // one in so many is answered at once, 0 for none
+		opens  bool
+		within time.Duration
+	}{
+		{"a hang", 5, 15 * time.Second, 0, true, 20 * time.Second},
+		{"a hang and little traffic", 1, 15 * time.Second, 0, true, 30 * time.Second},
+		{"early", 20, 9 * time.Second, 0, false, 2 * time.Minute},
+		{"some are answered", 5, 15 * time.Second, 20, false, 2 * time.Minute},
+	} {
+		s, n := newUpstream(1), 0
+		s.run(c.within, c.rate, s.with(Call{Slow: 30 * time.Second, Silence: 30 * time.Second}), func() (time.Duration, Outcome) {
+			if n++; c.other > 0 && n%c.other == 0 {
+				return 0, Success
+			}
+			return c.after, leaves
+		})
+		if opened := s.trips > 0; opened != c.opens {
+			t.Errorf("%s: %d trips", c.name, s.trips)
 		}
 	}
 }

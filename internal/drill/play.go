@@ -153,7 +153,7 @@ func (p *play) run(progress func(at time.Duration)) {
 	}
 	for _, f := range p.Faults {
 		if f.Mode == ModeDrop {
-			others.Go(func() { p.at(f.At, stop, func() { p.server(f.Target).breakOff(f.Share) }) })
+			others.Go(func() { p.at(f.At, stop, func() { p.server(f.Target).breakOff(f.At, f.Share) }) })
 		}
 	}
 	arriving.Wait()

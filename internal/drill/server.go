@@ -232,12 +232,12 @@ func (v *server) leave(a *answer, d *drop) {
 	delete(v.running, d)
 }
 
-// breakOff breaks a share of the running calls.
-func (v *server) breakOff(share float64) {
+// breakOff breaks a share of the running calls, drawn anew at each moment.
+func (v *server) breakOff(at time.Duration, share float64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for d, call := range v.running {
-		if chance(v.seed, v.Name+" drop", call) < share {
+		if chance(v.seed, v.Name+" drop "+at.String(), call) < share {
 			close(d.gone)
 			delete(v.running, d)
 		}

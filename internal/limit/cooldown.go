@@ -58,10 +58,11 @@ func (a Admission) Trial() bool { return a >= firstTrial }
 const (
 	// MaxWait bounds a wait that the upstream asked for.
 	MaxWait = 24 * time.Hour
-	// MaxBackOff bounds a wait that the upstream did not give.
+	// MaxBackOff bounds any other wait that the upstream did not give.
 	MaxBackOff = time.Minute
-	// MaxCredential bounds the wait for a refused key and is the wait for an
-	// account without money: both need a person.
+	// MaxCredential bounds the wait for a refused key that was never accepted,
+	// and is the wait for an account without money: both need a person. A key
+	// that was accepted before is tried each MaxBackOff.
 	MaxCredential = 10 * time.Minute
 	// TrialLease is how long a trial call may stay without an outcome before
 	// the next one may try.
@@ -169,6 +170,9 @@ func (c *CoolDown) backOff(now time.Time, k Kind, rnd float64) (nominal, actual 
 		first, most = firstCredential, MaxCredential
 		if c.share.recent(now) {
 			first = firstDoubted
+		}
+		if !c.share.good.IsZero() { // what was good once may be so again without a person here
+			most = MaxBackOff
 		}
 	case Account:
 		first, most = MaxCredential, MaxCredential

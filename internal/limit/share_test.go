@@ -92,7 +92,7 @@ func TestRevokedKeyIsLeft(t *testing.T) {
 		for range int(time.Hour / step) {
 			x.call(step, true)
 		}
-		if x.admitted > most+20 {
+		if x.admitted > most+80 { // a trial a minute, a little earlier by jitter
 			t.Errorf("a call each %v: %d calls in an hour with a revoked key", step, x.admitted)
 		}
 	}

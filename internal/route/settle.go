@@ -128,7 +128,7 @@ func (t *Target) settleTokens(now time.Time, c *Call, r Result) {
 // judge hands the verdict to each policy that keeps a view of the target.
 func (t *Target) judge(now time.Time, c *Call, r Result) {
 	v := r.Verdict
-	t.breaker.Settle(now, c.permit, breaker.Verdict{Outcome: outcomeOf(v), Connect: v.Reason == "connect", Rand: spread(now, c.start)})
+	t.breaker.Settle(now, c.permit, breaker.Verdict{Outcome: outcomeOf(v), Connect: v.Reason == "connect", Left: !c.patient && (v.Class == fault.Canceled || v.Class == fault.Deadline), Rand: spread(now, c.start)})
 	switch {
 	case c.patient: // its time is mostly its caller's
 	case r.Learn > 0 && v.Class == fault.OK:
