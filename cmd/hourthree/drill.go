@@ -86,6 +86,7 @@ type drillFlags struct {
 	seed       uint64
 	all        bool
 	short      bool
+	repeat     int
 	json, html string
 
 	config, model string // of a user
@@ -108,6 +109,7 @@ func drillRun() *cobra.Command {
 	c.Flags().StringSliceVar(&f.against, "against", drill.Names(), "contenders, by comma")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of everything that is drawn")
 	c.Flags().BoolVar(&f.short, "short", false, "fewer requests, and only the contenders that the scenario names")
+	c.Flags().IntVar(&f.repeat, "repeat", 1, "play so many times; exit 1 when a verdict differs")
 	c.Flags().BoolVar(&f.all, "all", false, "every scenario that comes with the router")
 	c.Flags().StringVar(&f.json, "json", "", "write the results to this `file`")
 	c.Flags().StringVar(&f.html, "html", "", "write a page with plots to this `file`")
@@ -133,35 +135,39 @@ func (f *drillFlags) pick(names []string) ([]*drill.Scenario, error) {
 }
 
 func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
-	var results []*drill.Result
 	mine, err := f.mine()
+	if err == nil && f.repeat < 1 {
+		err = errors.New("--repeat: must be 1 or more")
+	}
 	if err != nil {
 		return exit{exitUsage, err}
 	}
+	var results []*drill.Result
 	good := true
 	for _, s := range scenarios {
-		against := f.against
+		o := drill.Options{Contenders: f.against, Seed: f.seed, Config: mine, Progress: progress(c.ErrOrStderr(), s.Name)}
 		if f.short {
-			s, against = s.Short(), s.Against()
+			s = s.Short()
+			if !c.Flags().Changed("against") {
+				o.Contenders = s.Against()
+			}
 		}
 		if mine != nil {
 			written := s
 			s = mine.Fit(s)
 			f.say(c.OutOrStdout(), s, s.Assumptions[len(written.Assumptions):])
 		}
-		r, err := drill.Play(s, drill.Options{Contenders: against, Seed: f.seed, Config: mine, Progress: progress(c.ErrOrStderr(), s.Name)})
+		r, err := drill.Play(s, o)
 		if err != nil {
 			return exit{exitUsage, err}
 		}
 		results = append(results, r)
-		for i := range r.Runs {
-			run := &r.Runs[i]
-			if names := run.Toothless(); len(names) > 0 {
-				fmt.Fprintf(c.ErrOrStderr(), "%s: %s was to miss, and met: %s\n", s.Name, run.Contender, strings.Join(names, "; "))
-				good = false
-			}
-			good = good && (run.Contender != "router" || run.Passed())
+		good = judged(c.ErrOrStderr(), r) && good
+		same, err := f.again(c, s, o, r)
+		if err != nil {
+			return exit{exitUsage, err}
 		}
+		good = good && same
 	}
 	if err := f.write(c.OutOrStdout(), results); err != nil {
 		return exit{exitRun, err}
@@ -170,6 +176,40 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 		return silent(exitFindings)
 	}
 	return nil
+}
+
+// judged reports that the router met its criteria, and that nobody met what it
+// was to miss.
+func judged(out io.Writer, r *drill.Result) bool {
+	good := true
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		if names := run.Toothless(); len(names) > 0 {
+			fmt.Fprintf(out, "%s: %s was to miss, and met: %s\n", r.Scenario, run.Contender, strings.Join(names, "; "))
+			good = false
+		}
+		good = good && (run.Contender != "router" || run.Passed())
+	}
+	return good
+}
+
+// again plays as often as asked and reports that no verdict differs.
+func (f *drillFlags) again(c *cobra.Command, s *drill.Scenario, o drill.Options, first *drill.Result) (bool, error) {
+	same := true
+	for n := 2; n <= f.repeat; n++ {
+		r, err := drill.Play(s, o)
+		if err != nil {
+			return false, err
+		}
+		for _, d := range first.Differs(r) {
+			fmt.Fprintf(c.ErrOrStderr(), "%s, play %d of %d: %s\n", s.Name, n, f.repeat, d)
+			same = false
+		}
+	}
+	if f.repeat > 1 && same {
+		fmt.Fprintf(c.OutOrStdout(), "%s: the same verdicts in %d plays\n", s.Name, f.repeat)
+	}
+	return same, nil
 }
 
 // mine is the user's configuration, nil for none. Nothing of it is called and

@@ -1,6 +1,8 @@
 package drill
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -60,6 +62,19 @@ func (r *Run) Toothless() (names []string) {
 		}
 	}
 	return names
+}
+
+// Differs lists the criteria on which another play of the same scenario came to
+// another verdict.
+func (r *Result) Differs(other *Result) (out []string) {
+	for i, a := range r.Runs {
+		for k, j := range a.Criteria {
+			if b := other.Runs[i].Criteria[k]; j.Met != b.Met {
+				out = append(out, fmt.Sprintf("%s, %s: %s, then %s", a.Contender, j.Name, cmp.Or(j.Value, "no figure"), cmp.Or(b.Value, "no figure")))
+			}
+		}
+	}
+	return out
 }
 
 // Judgement is one criterion, judged.
