@@ -2,14 +2,15 @@ package drill
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
-	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/virtual"
 )
 
 // contender is what stands between the clients and the targets.
@@ -83,7 +84,7 @@ func Play(s *Scenario, o Options) (*Result, error) {
 // playOne runs in a bubble of virtual time and judges.
 func playOne(s *Scenario, kind kind, o Options) (run Run, err error) {
 	began := time.Now()
-	virtually(func() {
+	bubble := virtual.Run(func() {
 		p := &play{Scenario: s, seed: o.Seed, start: time.Now(), books: newBooks(s), keys: map[string]*zipf{}}
 		for i := range s.Targets {
 			p.servers = append(p.servers, newServer(s, &s.Targets[i], o.Seed, p.books.targets[s.Targets[i].Name]))
@@ -102,7 +103,7 @@ func playOne(s *Scenario, kind kind, o Options) (run Run, err error) {
 		p.contender.close()
 		run = p.books.run(s)
 	})
-	if err != nil {
+	if err = errors.Join(bubble, err); err != nil {
 		return Run{}, err
 	}
 	run.Contender, run.About, run.Took = kind.name, kind.about, time.Since(began)
@@ -110,13 +111,6 @@ func playOne(s *Scenario, kind kind, o Options) (run Run, err error) {
 		run.Criteria = append(run.Criteria, s.judge(c, &run))
 	}
 	return run, nil
-}
-
-// virtually runs f in a bubble of virtual time, in which time passes when all
-// goroutines of the bubble wait. synctest is made for tests, and works in any
-// binary: it needs a testing.T only to report through.
-func virtually(f func()) {
-	synctest.Test(&testing.T{}, func(*testing.T) { f() })
 }
 
 // run lets everybody arrive and waits for the last answer.
