@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -142,32 +144,42 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 	if err != nil {
 		return exit{exitUsage, err}
 	}
-	var results []*drill.Result
-	good := true
-	for _, s := range scenarios {
-		o := drill.Options{Contenders: f.against, Seed: f.seed, Config: mine, Progress: progress(c.ErrOrStderr(), s.Name)}
+	// Thousands of small calls, of which little stays.
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	plays := make([]played, len(scenarios))
+	var running sync.WaitGroup
+	for i, s := range scenarios {
+		p := &plays[i]
+		p.scenario, p.options = s, drill.Options{Contenders: f.against, Seed: f.seed, Config: mine, Progress: progress(c.ErrOrStderr(), s.Name)}
 		if f.short {
-			s = s.Short()
+			p.scenario = s.Short()
 			if !c.Flags().Changed("against") {
-				o.Contenders = s.Against()
+				p.options.Contenders = s.Against()
 			}
 		}
 		if mine != nil {
-			written := s
-			s = mine.Fit(s)
-			f.say(c.OutOrStdout(), s, s.Assumptions[len(written.Assumptions):])
+			p.scenario = mine.Fit(p.scenario)
+			f.say(c.OutOrStdout(), p.scenario, p.scenario.Assumptions[len(s.Assumptions):])
 		}
-		r, err := drill.Play(s, o)
-		if err != nil {
-			return exit{exitUsage, err}
+		running.Go(func() { p.play(f.repeat) })
+	}
+	running.Wait()
+	var results []*drill.Result
+	good := true
+	for i := range plays {
+		p := &plays[i]
+		if p.err != nil {
+			return exit{exitUsage, p.err}
 		}
-		results = append(results, r)
-		good = judged(c.ErrOrStderr(), r) && good
-		same, err := f.again(c, s, o, r)
-		if err != nil {
-			return exit{exitUsage, err}
+		results = append(results, p.result)
+		good = judged(c.ErrOrStderr(), p.result) && good
+		for _, d := range p.differs {
+			fmt.Fprintf(c.ErrOrStderr(), "%s: %s\n", p.scenario.Name, d)
+			good = false
 		}
-		good = good && same
+		if f.repeat > 1 && len(p.differs) == 0 {
+			fmt.Fprintf(c.OutOrStdout(), "%s: the same verdicts in %d plays\n", p.scenario.Name, f.repeat)
+		}
 	}
 	if err := f.write(c.OutOrStdout(), results); err != nil {
 		return exit{exitRun, err}
@@ -193,23 +205,29 @@ func judged(out io.Writer, r *drill.Result) bool {
 	return good
 }
 
-// again plays as often as asked and reports that no verdict differs.
-func (f *drillFlags) again(c *cobra.Command, s *drill.Scenario, o drill.Options, first *drill.Result) (bool, error) {
-	same := true
-	for n := 2; n <= f.repeat; n++ {
-		r, err := drill.Play(s, o)
+// played is a scenario that is played, maybe more than once.
+type played struct {
+	scenario *drill.Scenario
+	options  drill.Options
+	result   *drill.Result // of the first play
+	differs  []string      // verdicts of the others
+	err      error
+}
+
+func (p *played) play(times int) {
+	for n := range times {
+		r, err := drill.Play(p.scenario, p.options)
 		if err != nil {
-			return false, err
+			p.err = err
+			return
 		}
-		for _, d := range first.Differs(r) {
-			fmt.Fprintf(c.ErrOrStderr(), "%s, play %d of %d: %s\n", s.Name, n, f.repeat, d)
-			same = false
+		if n == 0 {
+			p.result = r
+		}
+		for _, d := range p.result.Differs(r) {
+			p.differs = append(p.differs, fmt.Sprintf("play %d of %d: %s", n+1, times, d))
 		}
 	}
-	if f.repeat > 1 && same {
-		fmt.Fprintf(c.OutOrStdout(), "%s: the same verdicts in %d plays\n", s.Name, f.repeat)
-	}
-	return same, nil
 }
 
 // mine is the user's configuration, nil for none. Nothing of it is called and

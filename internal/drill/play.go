@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -45,8 +44,11 @@ type Options struct {
 	Progress func(contender string, at, of time.Duration)
 }
 
+// slots bounds what is played at once, in all plays, to the processors.
+var slots = make(chan struct{}, runtime.GOMAXPROCS(0))
+
 // Play runs the scenario with each contender, as many at once as there are
-// processors, and judges its criteria.
+// processors, and judges its criteria. Several may be called at once.
 func Play(s *Scenario, o Options) (*Result, error) {
 	r := &Result{
 		Scenario: s.Name, Title: s.Title, Incident: s.Incident, Seed: o.Seed, Length: s.Length,
@@ -55,17 +57,15 @@ func Play(s *Scenario, o Options) (*Result, error) {
 	for _, m := range s.Marks {
 		r.Marks = append(r.Marks, Mark(m))
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // thousands of small calls, and little that stays
 	var running sync.WaitGroup
 	errs := make([]error, len(o.Contenders))
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	for i, name := range o.Contenders {
 		kind, ok := find(name)
 		if !ok {
 			return nil, fmt.Errorf("contender %q does not exist; there are %v", name, slices.Concat(Names(), Without()))
 		}
-		slots <- struct{}{}
 		running.Go(func() {
+			slots <- struct{}{}
 			defer func() { <-slots }()
 			if r.Runs[i], errs[i] = playOne(s, kind, o); errs[i] != nil {
 				errs[i] = fmt.Errorf("%s: %w", name, errs[i])

@@ -2,7 +2,6 @@ package drill
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -75,10 +74,10 @@ func (w Sweep) Run(s *Scenario) ([]Point, error) {
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	var failed error
-	done, slots := 0, make(chan struct{}, runtime.GOMAXPROCS(0))
+	done := 0
 	for i := range points {
-		slots <- struct{}{}
 		running.Go(func() {
+			slots <- struct{}{}
 			defer func() { <-slots }()
 			err := points[i].play(s)
 			mu.Lock()
