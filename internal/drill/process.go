@@ -1,0 +1,119 @@
+package drill
+
+import (
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/app"
+	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/event"
+	"github.com/hourthree/hourthree/internal/memnet"
+)
+
+// process is one instance of the router, which may die and begin again.
+type process struct {
+	*router
+	number int
+
+	mu    sync.Mutex
+	app   *app.App
+	addr  string
+	times int // it has begun
+	conns sync.Map
+}
+
+// begin starts the process on an address of its own, unless everything ends.
+func (p *process) begin() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closing.Load() {
+		return nil
+	}
+	p.times++
+	addr := "127.0.0.1:" + strconv.Itoa(10_000+1000*p.number+2*p.times)
+	admin := "127.0.0.1:" + strconv.Itoa(10_001+1000*p.number+2*p.times)
+	a, err := app.New(app.Options{
+		Config: func() (*config.Config, error) { return p.config(addr, admin), nil },
+		Env:    func(string) (string, bool) { return "", false }, Stdout: io.Discard, Stderr: io.Discard, Version: "drill", Drain: 30 * time.Second,
+		Random: p.draw(), Breaker: p.weaken.breaker,
+		Moved: func(t event.Transition) {
+			p.books.moved(targetOf(t.Target), t.At.Sub(p.start), t.To, t.Reason)
+		},
+		Network: app.Network{Listen: p.listen, Dial: p.net.Dial},
+	})
+	p.app, p.addr = a, addr
+	return err
+}
+
+// draw is the process's source of chance.
+func (p *process) draw() func() float64 {
+	var n atomic.Uint64
+	source := "process " + strconv.Itoa(p.number) + "." + strconv.Itoa(p.times)
+	return func() float64 { return chance(p.seed, source, n.Add(1)) }
+}
+
+// targetOf is the scenario's target behind a target of the router.
+func targetOf(name string) string {
+	before, _, _ := strings.Cut(name, "/")
+	return before
+}
+
+// listen notes the connections of clients, which a kill ends.
+func (p *process) listen(_, addr string) (net.Listener, error) {
+	return &noted{Listener: p.net.Listen(addr), process: p}, nil
+}
+
+// noted is a listener whose connections are known.
+type noted struct {
+	*memnet.Listener
+	process *process
+}
+
+func (l *noted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if m, ok := c.(*memnet.Conn); ok {
+		l.process.conns.Store(m, nil)
+		return &notedConn{Conn: m, process: l.process}, nil
+	}
+	return c, err
+}
+
+type notedConn struct {
+	*memnet.Conn
+	process *process
+}
+
+func (c *notedConn) Close() error {
+	c.process.conns.Delete(c.Conn)
+	return c.Conn.Close()
+}
+
+// stop ends the process as an operator does: it drains.
+func (p *process) stop() {
+	p.mu.Lock()
+	a := p.app
+	p.mu.Unlock()
+	if a != nil {
+		_ = a.Stop() // reports nothing that matters here
+	}
+}
+
+// kill ends every connection of the process at once, then what is left of it.
+func (p *process) kill() {
+	p.conns.Range(func(c, _ any) bool {
+		c.(*memnet.Conn).Reset()
+		return true
+	})
+	p.stop()
+}
+
+func (p *process) current() (*app.App, string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.app, p.addr
+}
