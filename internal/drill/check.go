@@ -91,6 +91,9 @@ func (t *Target) check(bad bad) {
 	if t.Full < 400 || t.Full > 599 {
 		bad("full: must be a status from 400 to 599")
 	}
+	if t.Tokens < 0 || t.PerToken < 0 || t.Stream > time.Hour || t.Tokens > 0 && t.Stream != time.Duration(t.Tokens)*t.PerToken {
+		bad("tokens and per_token must not be below 0, a stream takes an hour at most, and stream says the same in another way: one of the two")
+	}
 	if t.Memory < 0 || t.PerCall < 0 || t.Down <= 0 || t.RPM < 0 || t.Concurrency < 0 {
 		bad("memory, per_call, rpm and concurrency must not be below 0, and down above it")
 	}

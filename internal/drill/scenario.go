@@ -151,6 +151,10 @@ type Target struct {
 	Latency time.Duration `yaml:"latency"`
 	// Stream is the time from there to the end of a stream.
 	Stream time.Duration `yaml:"stream"`
+	// Tokens and PerToken are another way to say Stream: so many tokens after the first, each so long after the one before.
+	Tokens int `yaml:"tokens"`
+	// PerToken is the time from one token to the next.
+	PerToken time.Duration `yaml:"per_token"`
 	// Slows is how many times as long both take at full load. Default 1.
 	Slows float64 `yaml:"slows"`
 	// Memory of what serves it; past it the target is killed with everything on it. 0 is no bound.
@@ -308,6 +312,9 @@ func (s *Scenario) fill() {
 	}
 	for i := range s.Targets {
 		t := &s.Targets[i]
+		if t.Stream == 0 {
+			t.Stream = time.Duration(t.Tokens) * t.PerToken
+		}
 		t.Domain, t.Model, t.Slows = cmp.Or(t.Domain, t.Name), cmp.Or(t.Model, model), cmp.Or(t.Slows, 1)
 		t.PerCall, t.Down = cmp.Or(t.PerCall, perCall), cmp.Or(t.Down, defaultDown)
 		t.Full = cmp.Or(t.Full, 429)
