@@ -34,6 +34,7 @@ func TestParseRefuses(t *testing.T) {
 		{"length: 1m", "length: soon", "line 3"},
 		{"rps: 1", "rps: -1", "rps"},
 		{"capacity: 1", "capacity: 0", "targets[0] t"},
+		{"capacity: 1", "capacity: 1, tokens: 10, per_token: 1s, stream: 3s", "one of the two"},
 		{"capacity: 1", "capacity: 1, full: 200", "full"},
 		{"success(", "sucess(", "sucess"},
 		{"success(\"\", 0, 60) > 0.5", "success(\"\", 0, 60)", "bool"},
