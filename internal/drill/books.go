@@ -31,7 +31,8 @@ type targetBook struct {
 	step   time.Duration
 	memory int64 // 0 for no bound
 	down   time.Duration
-	half   atomic.Bool // its breaker is half open
+	phases map[int]string // of its breaker, by instance
+	half   atomic.Int64   // instances at which it is half open
 }
 
 // newBooks makes at most 600 steps of at least a second.
@@ -42,7 +43,7 @@ func newBooks(s *Scenario) *books {
 		b.workloads[w.Name] = &workloadBook{Series: Series{Name: w.Name, Steps: make([]Counts, b.steps)}, took: make([][]time.Duration, b.steps)}
 	}
 	book := func(name string, memory Size, down time.Duration) *targetBook {
-		return &targetBook{TargetRun: TargetRun{Name: name, Steps: make([]TargetStep, b.steps)}, step: b.step, memory: int64(memory), down: down}
+		return &targetBook{phases: map[int]string{}, TargetRun: TargetRun{Name: name, Steps: make([]TargetStep, b.steps)}, step: b.step, memory: int64(memory), down: down}
 	}
 	for _, t := range s.Targets {
 		b.targets[t.Name] = book(t.Name, t.Memory, t.Down)
@@ -103,20 +104,40 @@ func (b *books) done(workload string, at, took time.Duration, r reply) {
 	})
 }
 
-// moved books a change of a breaker's phase.
-func (b *books) moved(target string, at time.Duration, to, reason string) {
+// moved books a change of a breaker's phase, at one instance of the contender.
+func (b *books) moved(target string, instance int, at time.Duration, to, reason string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t := b.targets[target]; t != nil {
-		t.half.Store(to == halfOpen)
-		t.Moves = append(t.Moves, Move{At: at, To: to, Reason: reason})
+		t.enter(instance, to)
+		t.Moves = append(t.Moves, Move{At: at, Instance: instance, To: to, Reason: reason})
+	}
+}
+
+// begun books that an instance begins: it knows nothing.
+func (b *books) begun(instance int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range b.targets {
+		t.enter(instance, "closed")
+	}
+}
+
+// enter counts the instances at which the breaker is half open.
+func (t *targetBook) enter(instance int, phase string) {
+	before := t.phases[instance]
+	t.phases[instance] = phase
+	if before != halfOpen && phase == halfOpen {
+		t.half.Add(1)
+	} else if before == halfOpen && phase != halfOpen {
+		t.half.Add(-1)
 	}
 }
 
 // halfOpen is a breaker's phase, as its moves name it.
 const halfOpen = "half-open"
 
-func (t *targetBook) halfOpen() bool { return t.half.Load() }
+func (t *targetBook) halfOpen() bool { return t.half.Load() > 0 }
 
 func (t *targetBook) at(at time.Duration) *TargetStep {
 	return &t.Steps[min(int(at/t.step), len(t.Steps)-1)]

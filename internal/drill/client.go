@@ -24,6 +24,7 @@ type reply struct {
 	status   int  // 0 when there was none
 	late     bool // the caller gave up
 	broken   bool // reset, or cut off
+	early    bool // refused before the body was read
 	unsent   bool // broken before there was a connection
 	begun    bool // broken after its beginning
 	stop     bool // x-should-retry: false
@@ -104,7 +105,7 @@ func (l *Layer) repeats(r reply) bool {
 // its rate, until the scenario ends. The callers of a workload are spread over
 // the first interval.
 func (p *play) arrive(w *Workload, number, caller int) {
-	id := uint64(number)<<44 | uint64(caller)<<32
+	id := uint64(number)<<40 | uint64(caller)<<28
 	next, i := time.Duration(0), 0
 	if len(w.Rate) > 0 && w.Rate[0].RPS > 0 {
 		next = times(time.Second, float64(caller)/float64(w.Callers)/w.Rate[0].RPS)

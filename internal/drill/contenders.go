@@ -15,7 +15,10 @@ type kind struct {
 var kinds = append([]kind{
 	{"router", "this router as it is shipped, with its default policies", newRouter},
 	{"naive", "no protection: calls go to the first target, and clients retry as the scenario says", func(p *play, _ Options) (contender, error) {
-		return newFront(p, func() caller { return &direct{play: p} }), nil
+		return newFront(p, func(int) caller { return &direct{play: p} }), nil
+	}},
+	{"naive-limited", "the same, behind limits for each workload as the router has them, refused before the body is read", func(p *play, _ Options) (contender, error) {
+		return newFront(p, func(int) caller { return newLimited(p, &direct{play: p}) }), nil
 	}},
 	{"sample-breaker", "fallback loop over targets, each behind a breaker: 5 failures in a row open it for 30 s, then every call is let through and one success closes it", looping(
 		func() policy { return policy{each: 1} },
@@ -27,6 +30,12 @@ var kinds = append([]kind{
 			return &ratio{least: 10, share: 0.5, window: 10 * time.Second, pause: 30 * time.Second}
 		},
 	)},
+	{"ratio-breaker-limited", "the same, behind limits for each workload as the router has them, refused before the body is read", limited(looping(
+		func() policy { return policy{each: 1} },
+		func() gatekeeper {
+			return &ratio{least: 10, share: 0.5, window: 10 * time.Second, pause: 30 * time.Second}
+		},
+	))},
 	{"retry-3", "fallback loop without a breaker: 3 calls at each target with a pause of 0.5 s, doubled (num_retries 3, as in the examples of a widely used gateway)", looping(
 		func() policy { return policy{each: 3, pause: backoff{base: 500 * time.Millisecond}} },
 		func() gatekeeper { return open{} },
@@ -70,10 +79,10 @@ type caller interface {
 }
 
 // target calls a server in virtual time, without a network: the caller waits
-// as long as the answer takes. n tells the calls of one client's call apart.
-func (p *play) target(ctx context.Context, v *server, c call, n uint64) reply {
+// as long as the answer takes.
+func (p *play) target(ctx context.Context, v *server, c call) reply {
 	p.books.upstream(c.Name, p.since())
-	a, d := v.take(time.Now(), p.since(), asked{workload: c.Workload, caller: c.caller, bytes: c.bytes, key: c.key, call: c.id<<16 | c.attempt<<8 | n})
+	a, d := v.take(time.Now(), p.since(), asked{workload: c.Workload, caller: c.caller, bytes: c.bytes, key: c.key, call: v.number(c.id, c.attempt)})
 	defer v.leave(&a, d)
 	wait := a.wait
 	if c.Stream && a.status == 200 {
@@ -106,5 +115,5 @@ func (p *play) target(ctx context.Context, v *server, c call, n uint64) reply {
 type direct struct{ *play }
 
 func (d *direct) call(ctx context.Context, c call) reply {
-	return d.target(ctx, d.serving(c.Model)[0], c, 0)
+	return d.target(ctx, d.serving(c.Model)[0], c)
 }

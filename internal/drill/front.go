@@ -12,7 +12,7 @@ import (
 // share the capacity, each with what its policy has learned.
 type front struct {
 	*play
-	policy func() caller
+	policy func(instance int) caller
 	rooms  []*room
 	turn   atomic.Uint64
 }
@@ -43,10 +43,10 @@ func (p *play) newRooms() (out []*room) {
 	return out
 }
 
-func newFront(p *play, policy func() caller) *front {
+func newFront(p *play, policy func(instance int) caller) *front {
 	f := &front{play: p, policy: policy, rooms: p.newRooms()}
-	for _, r := range f.rooms {
-		r.policy = policy()
+	for i, r := range f.rooms {
+		r.policy = policy(i + 1)
 	}
 	return f
 }
@@ -77,9 +77,10 @@ func (f *front) call(ctx context.Context, c call) reply {
 		return r.policy.call(ctx, c)
 	}
 	policy, life, queued, full := r.enter(f.play, c)
-	defer r.exit(f.play, c)
-	if full {
-		return reply{status: 503}
+	held := f.waiting(c)
+	defer func() { r.exit(held) }()
+	if full { // the system turns the connection away
+		return reply{broken: true}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -89,10 +90,12 @@ func (f *front) call(ctx context.Context, c call) reply {
 			gone <- reply{late: true}
 			return
 		}
+		held += r.hold(f.play, int64(f.Gateway.PerCall)+c.bytes-held)
 		gone <- policy.call(ctx, c)
 	}()
 	select {
 	case out := <-gone:
+		r.pay(f.Gateway, out)
 		return out
 	case <-life: // killed
 		cancel()
@@ -101,30 +104,58 @@ func (f *front) call(ctx context.Context, c call) reply {
 	}
 }
 
-// enter puts a call on the instance: it waits for the work before it, or is
-// refused.
+// waiting is the memory of a connection that waits for its turn, when nothing
+// of it has been read: a share of what a call takes.
+func (p *play) waiting(call) int64 { return int64(float64(p.Gateway.PerCall) * p.Gateway.Waiting) }
+
+// enter puts a call on the instance, at the cost of an early refusal: it waits
+// for the work before it, or is turned away.
 func (r *room) enter(p *play, c call) (policy caller, life <-chan struct{}, queued time.Duration, full bool) {
 	now, at := time.Now(), p.since()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	life, _ = r.machine.serves(now)
-	if r.machine.enter(now, c.bytes+int64(p.Gateway.PerCall), 0) {
+	if r.machine.enter(now, p.waiting(c), 0) {
 		r.book.killed(at)
 	}
-	cost := 1.0
-	if full = r.machine.full(now); full {
-		cost = p.Gateway.Refusal
-	}
-	queued = r.machine.waits(now)
-	r.machine.work(now, 1, cost)
+	full, queued = r.machine.full(now), r.machine.waits(now)
+	r.machine.work(now, 1, p.Gateway.Early)
 	r.book.beginAt(at, &r.machine, now, full, r.machine.held)
 	return r.policy, life, queued, full
 }
 
-func (r *room) exit(p *play, c call) {
+// hold is what a call takes more when it is served.
+func (r *room) hold(p *play, more int64) int64 {
+	now, at := time.Now(), p.since()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.machine.exit(c.bytes + int64(p.Gateway.PerCall))
+	if r.machine.hold(now, more, 0) {
+		r.book.killed(at)
+	}
+	r.book.holds(at, r.machine.held)
+	return more
+}
+
+// pay books the rest of a call's cost when its outcome is known: nothing more
+// for what was refused before its body was read, a refusal's for any other
+// refusal, and all of it for what was served or kept the instance busy in vain.
+func (r *room) pay(g *Gateway, out reply) {
+	cost := 1.0
+	switch {
+	case out.early:
+		return
+	case out.status >= 400:
+		cost = g.Refusal
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.machine.work(time.Now(), 1, max(0, cost-g.Early))
+}
+
+func (r *room) exit(held int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.machine.exit(held)
 }
 
 // act does to a modelled gateway what can be done to it. What it has learned is
@@ -137,11 +168,13 @@ func (f *front) act(a Action) {
 		r.mu.Lock()
 		switch a.Do {
 		case "restart":
-			r.policy = f.policy()
+			r.policy = f.policy(i + 1)
+			f.books.begun(i + 1)
 		case "kill":
 			r.machine.kill(time.Now())
 			r.book.killed(f.since())
-			r.policy = f.policy()
+			r.policy = f.policy(i + 1)
+			f.books.begun(i + 1)
 		case "drain":
 			r.away = true
 		}

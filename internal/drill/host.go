@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/memnet"
@@ -20,7 +19,6 @@ type host struct {
 	*play
 	server    *server
 	workloads map[string]*Workload
-	calls     atomic.Uint64
 }
 
 // sent is what a target reads of a request. The user says whose it is.
@@ -31,7 +29,7 @@ type sent struct {
 
 // bodyOf is a request of the call's size.
 func bodyOf(c call) io.Reader {
-	head := fmt.Sprintf(`{"model":%q,"stream":%v,"user":"%s %d %d","messages":[{"role":"user","content":"What does your code do in hour three?`, c.Model, c.Stream, c.Name, c.caller, c.key)
+	head := fmt.Sprintf(`{"model":%q,"stream":%v,"user":"%s %d %d %d %d","messages":[{"role":"user","content":"What does your code do in hour three?`, c.Model, c.Stream, c.Name, c.caller, c.key, c.id, c.attempt)
 	tail := `"}]}`
 	if c.Garbled {
 		tail = ""
@@ -68,10 +66,11 @@ func (h *host) read(r *http.Request) (q asked, stream, ok bool) {
 		return q, false, false
 	}
 	var name string
-	if _, err := fmt.Sscanf(s.User, "%s %d %d", &name, &q.caller, &q.key); err != nil {
+	var id, attempt uint64
+	if _, err := fmt.Sscanf(s.User, "%s %d %d %d %d", &name, &q.caller, &q.key, &id, &attempt); err != nil {
 		return q, false, false
 	}
-	q.workload, q.bytes, q.call = h.workloads[name], int64(n)+more, h.calls.Add(1)
+	q.workload, q.bytes, q.call = h.workloads[name], int64(n)+more, h.server.number(id, attempt)
 	return q, s.Stream, q.workload != nil
 }
 

@@ -161,9 +161,10 @@ func (a *allowance) give() {
 // loop is a policy over the targets of a model, each behind a gate.
 type loop struct {
 	*play
-	servers []*server
-	policy  policy
-	gates   []gatekeeper
+	servers  []*server
+	instance int // of the gateway, from 1
+	policy   policy
+	gates    []gatekeeper
 
 	mu     sync.Mutex
 	phases []string // that were booked last
@@ -180,7 +181,7 @@ func (l *loop) look(i int) {
 	defer l.mu.Unlock()
 	if phase := l.gates[i].phase(now); phase != l.phases[i] {
 		l.phases[i] = phase
-		l.books.moved(l.servers[i].Name, l.since(), phase, "")
+		l.books.moved(l.servers[i].Name, l.instance, l.since(), phase, "")
 	}
 }
 
@@ -213,7 +214,7 @@ func (l *loop) call(ctx context.Context, q call) reply {
 		}
 	}()
 	for l.admitted(&c) {
-		last = l.try(ctx, q, c.at, uint64(c.made))
+		last = l.try(ctx, q, c.at)
 		if held {
 			l.policy.budget.give()
 			held = false
@@ -239,10 +240,10 @@ func (l *loop) call(ctx context.Context, q call) reply {
 }
 
 // try makes one call. A proxy's own limit leaves time for another one.
-func (l *loop) try(ctx context.Context, q call, i int, number uint64) reply {
+func (l *loop) try(ctx context.Context, q call, i int) reply {
 	ctx, cancel := context.WithTimeout(ctx, max(q.Timeout/2, time.Second))
 	defer cancel()
-	r := l.target(ctx, l.servers[i], q, number)
+	r := l.target(ctx, l.servers[i], q)
 	l.gates[i].report(time.Now(), r)
 	l.look(i)
 	return r

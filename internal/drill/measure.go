@@ -188,10 +188,17 @@ func wordsOf(r *Run) words {
 		return math.Inf(1)
 	}
 	w.Left = func(target string, from float64) float64 {
+		if w.Calls(target, from-60, from) == 0 {
+			return math.Inf(1) // nobody was there to leave
+		}
 		return r.first(target, from, func(s TargetStep) bool { return float64(s.Calls) <= 2*r.Step.Seconds() })
 	}
 	w.Back = func(target string, from, share float64) float64 {
-		least := share * w.Calls(target, 0, 60) / (60 / r.Step.Seconds())
+		first := max(60, 2*r.Step.Seconds())
+		least := share * w.Calls(target, 0, first) / (first / r.Step.Seconds())
+		if least == 0 {
+			return math.Inf(1) // there is no traffic to have back
+		}
 		return r.first(target, from, func(s TargetStep) bool { return float64(s.Calls) >= least })
 	}
 	w.Rise = func(target string, from, to, over float64) (most float64) {
@@ -257,12 +264,12 @@ func (r *Run) target(name string, from, to float64) (out []TargetStep) {
 // way back.
 func (r *Run) opens(name string, from, to float64) (n float64) {
 	for _, t := range r.places(name) {
-		last := "closed"
+		last := map[int]string{}
 		for _, m := range t.Moves {
-			if at := m.At.Seconds(); m.To == "open" && last != halfOpen && at >= from && at < to {
+			if at := m.At.Seconds(); m.To == "open" && last[m.Instance] != halfOpen && at >= from && at < to {
 				n++
 			}
-			last = m.To
+			last[m.Instance] = m.To
 		}
 	}
 	return n

@@ -124,7 +124,7 @@ func (p *play) run(progress func(at time.Duration)) {
 		if w.Once > 0 {
 			arriving.Go(func() {
 				time.Sleep(w.Once)
-				p.offer(w, 0, uint64(i+1)<<44|1<<31)
+				p.offer(w, 0, uint64(i+1)<<40|1<<27)
 			})
 		}
 	}

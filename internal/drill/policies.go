@@ -43,7 +43,7 @@ var proxies = []kind{
 // proxied makes a contender of a policy and its gates for n targets.
 func proxied(how func(n int) (policy, []gatekeeper)) func(*play, Options) (contender, error) {
 	return func(p *play, _ Options) (contender, error) {
-		return newFront(p, func() caller { return newProxy(p, how) }), nil
+		return newFront(p, func(instance int) caller { return newProxy(p, instance, how) }), nil
 	}
 }
 
@@ -61,13 +61,14 @@ func looping(how func() policy, gate func() gatekeeper) func(*play, Options) (co
 // proxy is one instance: a loop for each model.
 type proxy map[string]*loop
 
-func newProxy(p *play, how func(n int) (policy, []gatekeeper)) proxy {
+func newProxy(p *play, instance int, how func(n int) (policy, []gatekeeper)) proxy {
 	out := proxy{}
 	for _, w := range p.Workloads {
 		if out[w.Model] == nil {
 			servers := p.serving(w.Model)
 			policy, gates := how(len(servers))
 			out[w.Model] = newLoop(p, servers, policy, gates)
+			out[w.Model].instance = instance
 		}
 	}
 	return out

@@ -35,6 +35,7 @@ func (p *process) begin() error {
 		return nil
 	}
 	p.times++
+	p.books.begun(p.number + 1)
 	addr := "127.0.0.1:" + strconv.Itoa(10_000+1000*p.number+2*p.times)
 	admin := "127.0.0.1:" + strconv.Itoa(10_001+1000*p.number+2*p.times)
 	a, err := app.New(app.Options{
@@ -42,7 +43,7 @@ func (p *process) begin() error {
 		Env:    func(string) (string, bool) { return "", false }, Stdout: io.Discard, Stderr: io.Discard, Version: "drill", Drain: 30 * time.Second,
 		Random: p.draw(), Breaker: p.weaken.breaker,
 		Moved: func(t event.Transition) {
-			p.books.moved(targetOf(t.Target), t.At.Sub(p.start), t.To, t.Reason)
+			p.books.moved(targetOf(t.Target), p.number+1, t.At.Sub(p.start), t.To, t.Reason)
 		},
 		Network: app.Network{Listen: p.listen, Dial: p.net.Dial},
 	})

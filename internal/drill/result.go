@@ -136,7 +136,8 @@ type TargetStep struct {
 
 // Move is a breaker's change of phase.
 type Move struct {
-	At     time.Duration `json:"at_ns"`
-	To     string        `json:"to"`
-	Reason string        `json:"reason,omitempty"`
+	At       time.Duration `json:"at_ns"`
+	Instance int           `json:"instance,omitempty"` // of the contender, from 1
+	To       string        `json:"to"`
+	Reason   string        `json:"reason,omitempty"`
 }

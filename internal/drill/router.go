@@ -150,24 +150,21 @@ func (r *router) call(ctx context.Context, c call) reply {
 	}
 	a, addr := r.process[i].current()
 	if r.Gateway == nil {
-		out, _ := r.send(ctx, addr, c)
-		return out
+		return r.send(ctx, addr, c)
 	}
 	room := r.rooms[i]
-	queued, full := room.arrive(r, i, a)
-	held := r.waiting()
-	defer func() { room.leave(held) }()
+	queued, full := room.arrive(r, i, a, c)
+	held := r.waiting(c)
+	defer func() { room.exit(held) }()
 	if full { // the system turns the connection away
 		return reply{broken: true}
 	}
 	if !wait(queued, ctx.Done()) {
 		return reply{late: true}
 	}
-	held += room.hold(r, i, a, max(0, int64(r.Gateway.PerCall)-leased)-held)
-	out, early := r.send(ctx, addr, c)
-	if !early {
-		room.pay(r.Gateway, out.status)
-	}
+	held += room.take(r, i, a, max(0, int64(r.Gateway.PerCall)-leased)-held)
+	out := r.send(ctx, addr, c)
+	room.pay(r.Gateway, out)
 	return out
 }
 
@@ -175,18 +172,14 @@ func (r *router) call(ctx context.Context, c call) reply {
 // (gateway.baseLease).
 const leased = 64 << 10
 
-// waiting is the memory of a connection that waits for its turn: nothing of it
-// has been read. A modelled gateway has read all of it.
-func (r *router) waiting() int64 { return int64(r.Gateway.PerCall) / 4 }
-
 // arrive puts a call on the instance, at the cost of an early refusal. What
 // its body takes is in the router's own ledger.
-func (r *room) arrive(p *router, i int, a *app.App) (queued time.Duration, full bool) {
+func (r *room) arrive(p *router, i int, a *app.App, c call) (queued time.Duration, full bool) {
 	now, at := time.Now(), p.since()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	buffered := a.Buffered()
-	if r.machine.enter(now, p.waiting(), buffered) {
+	if r.machine.enter(now, p.waiting(c), buffered) {
 		r.book.killed(at)
 		p.died(i)
 	}
@@ -196,8 +189,8 @@ func (r *room) arrive(p *router, i int, a *app.App) (queued time.Duration, full 
 	return queued, full
 }
 
-// hold is what a call takes more when it is served.
-func (r *room) hold(p *router, i int, a *app.App, more int64) int64 {
+// take is what a call takes more when it is served.
+func (r *room) take(p *router, i int, a *app.App, more int64) int64 {
 	now, at, buffered := time.Now(), p.since(), a.Buffered()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,28 +202,11 @@ func (r *room) hold(p *router, i int, a *app.App, more int64) int64 {
 	return more
 }
 
-func (r *room) leave(held int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.machine.exit(held)
-}
-
-// pay books the rest of a call's cost.
-func (r *room) pay(g *Gateway, status int) {
-	cost := 1.0
-	if status >= 400 {
-		cost = g.Refusal
-	}
-	r.mu.Lock()
-	r.machine.work(time.Now(), 1, max(0, cost-g.Early))
-	r.mu.Unlock()
-}
-
-// send makes the request. early is a refusal before the body was read.
-func (r *router) send(ctx context.Context, addr string, c call) (out reply, early bool) {
+// send makes the request.
+func (r *router) send(ctx context.Context, addr string, c call) (out reply) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/v1/chat/completions", bodyOf(c))
 	if err != nil {
-		return reply{broken: true}, false
+		return reply{broken: true}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+keyOf(callerName(c.Workload, c.caller)))
@@ -241,12 +217,12 @@ func (r *router) send(ctx context.Context, addr string, c call) (out reply, earl
 	}
 	resp, err := r.client.Do(req)
 	if err != nil {
-		return lost(ctx), false
+		return lost(ctx)
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return lost(ctx), false
+		return lost(ctx)
 	}
 	out = reply{
 		status: resp.StatusCode, stop: resp.Header.Get("X-Should-Retry") == "false",
@@ -256,7 +232,8 @@ func (r *router) send(ctx context.Context, addr string, c call) (out reply, earl
 		out.after = time.Duration(s) * time.Second
 	}
 	out.good = resp.StatusCode == http.StatusOK && whole(c.Stream, text)
-	return out, !out.good && refusedEarly(text)
+	out.early = !out.good && refusedEarly(text)
+	return out
 }
 
 // refusedEarly knows the refusals that the router makes before it reads a body

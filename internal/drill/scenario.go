@@ -67,6 +67,8 @@ type Gateway struct {
 	Memory Size `yaml:"memory"`
 	// PerCall is the memory of a call in flight besides its body. Default 64KiB.
 	PerCall Size `yaml:"per_call"`
+	// Waiting is the share of per_call that a connection holds while it waits for its turn, unread. Default 0.25.
+	Waiting float64 `yaml:"waiting"`
 	// Down is the time from a kill to service. Default 30s.
 	Down time.Duration `yaml:"down"`
 }
@@ -308,6 +310,7 @@ const (
 func (s *Scenario) fill() {
 	if g := s.Gateway; g != nil {
 		g.Instances, g.Queue = cmp.Or(g.Instances, 1), cmp.Or(g.Queue, time.Second)
+		g.Waiting = cmp.Or(g.Waiting, 0.25)
 		g.PerCall, g.Down = cmp.Or(g.PerCall, perCall), cmp.Or(g.Down, defaultDown)
 	}
 	for i := range s.Targets {

@@ -46,6 +46,7 @@ type server struct {
 	verdict *verdict         // nil for none
 	running map[*drop]uint64 // calls that a fault may break off
 	probing int
+	had     map[uint64]uint64 // calls, by request and the client's attempt
 }
 
 // drop is one running call that can be broken off.
@@ -53,7 +54,7 @@ type drop struct{ gone chan struct{} }
 
 func newServer(s *Scenario, t *Target, seed uint64, book *targetBook) *server {
 	v := &server{
-		Target: t, seed: seed, book: book, used: decaying{over: time.Second}, began: map[int]int{},
+		Target: t, seed: seed, book: book, used: decaying{over: time.Second}, began: map[int]int{}, had: map[uint64]uint64{},
 		machine: machine{capacity: t.Capacity, queue: t.Queue, memory: int64(t.Memory), down: t.Down},
 	}
 	for _, f := range s.Faults {
@@ -71,6 +72,17 @@ func newServer(s *Scenario, t *Target, seed uint64, book *targetBook) *server {
 		v.verdict = &verdict{Verdict: *t.Verdict, callers: map[string]*decaying{}}
 	}
 	return v
+}
+
+// number is that of a call, for what is drawn: by the request, its client's
+// attempt, and how often this target has had it. So the same request meets the
+// same luck with every contender, whatever order things happen in.
+func (v *server) number(id, attempt uint64) uint64 {
+	key := id<<16 | attempt<<8
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.had[key]++
+	return key | v.had[key] - 1
 }
 
 // take decides over a call made at now, at virtual time at. Every call that was
