@@ -89,6 +89,7 @@ type drillFlags struct {
 	all        bool
 	short      bool
 	repeat     int
+	patience   time.Duration
 	json, html string
 
 	config, model string // of a user
@@ -111,6 +112,7 @@ func drillRun() *cobra.Command {
 	c.Flags().StringSliceVar(&f.against, "against", drill.Names(), "contenders, by comma")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of everything that is drawn")
 	c.Flags().BoolVar(&f.short, "short", false, "fewer requests, and only the contenders that the scenario names")
+	c.Flags().DurationVar(&f.patience, "call-timeout", 0, "a modelled gateway's own limit of a call; default half of its caller's")
 	c.Flags().IntVar(&f.repeat, "repeat", 1, "play so many times; exit 1 when a verdict differs")
 	c.Flags().BoolVar(&f.all, "all", false, "every scenario that comes with the router")
 	c.Flags().StringVar(&f.json, "json", "", "write the results to this `file`")
@@ -150,7 +152,7 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 	var running sync.WaitGroup
 	for i, s := range scenarios {
 		p := &plays[i]
-		p.scenario, p.options = s, drill.Options{Contenders: f.against, Seed: f.seed, Config: mine, Progress: progress(c.ErrOrStderr(), s.Name)}
+		p.scenario, p.options = s, drill.Options{Contenders: f.against, Seed: f.seed, Config: mine, Patience: f.patience, Progress: progress(c.ErrOrStderr(), s.Name)}
 		if f.short {
 			p.scenario = s.Short()
 			if !c.Flags().Changed("against") {

@@ -95,7 +95,7 @@ func (h *host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case a.status != http.StatusOK:
 		refuse(w, a)
 	case stream:
-		h.stream(w, a, gone)
+		h.stream(w, &a, gone)
 	default:
 		h.whole(w, a)
 	}
@@ -196,7 +196,7 @@ const piece = "data: {\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"choice
 const longestPause = 10 * time.Second
 
 // stream sends a first content, the end after the rest of its time.
-func (h *host) stream(w http.ResponseWriter, a answer, gone <-chan struct{}) {
+func (h *host) stream(w http.ResponseWriter, a *answer, gone <-chan struct{}) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	if a.mode == ModeInside {
 		_, _ = io.WriteString(w, "data: "+refusal+"\n\n")
@@ -208,8 +208,9 @@ func (h *host) stream(w http.ResponseWriter, a answer, gone <-chan struct{}) {
 	}
 	fmt.Fprintf(w, piece, first, "null")
 	_ = http.NewResponseController(w).Flush()
+	h.server.content(a)
 	for left := a.rest; left > 0; left -= longestPause {
-		if !h.wait(w, min(left, longestPause), &a, gone) {
+		if !h.wait(w, min(left, longestPause), a, gone) {
 			return
 		}
 		if a.mode == ModeCut {

@@ -241,7 +241,7 @@ func (l *loop) call(ctx context.Context, q call) reply {
 
 // try makes one call. A proxy's own limit leaves time for another one.
 func (l *loop) try(ctx context.Context, q call, i int) reply {
-	ctx, cancel := context.WithTimeout(ctx, max(q.Timeout/2, time.Second))
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(l.patience, max(q.Timeout/2, time.Second)))
 	defer cancel()
 	r := l.target(ctx, l.servers[i], q)
 	l.gates[i].report(time.Now(), r)

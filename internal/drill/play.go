@@ -26,6 +26,7 @@ type contender interface {
 type play struct {
 	*Scenario
 	seed      uint64
+	patience  time.Duration
 	start     time.Time
 	books     *books
 	servers   []*server
@@ -39,6 +40,9 @@ type Options struct {
 	Contenders []string // by name; see Names
 	Seed       uint64
 	Config     *Mine // of a user, for the router; nil for the scenario's own
+	// Patience is a modelled gateway's own limit of a call; 0 is half of what its
+	// caller has, which leaves time for another.
+	Patience time.Duration
 	// Progress hears the virtual time of a contender, about every 2 % of the
 	// way, from several goroutines; nil for nobody.
 	Progress func(contender string, at, of time.Duration)
@@ -85,7 +89,7 @@ func Play(s *Scenario, o Options) (*Result, error) {
 func playOne(s *Scenario, kind kind, o Options) (run Run, err error) {
 	began := time.Now()
 	bubble := virtual.Run(func() {
-		p := &play{Scenario: s, seed: o.Seed, start: time.Now(), books: newBooks(s), keys: map[string]*zipf{}}
+		p := &play{Scenario: s, seed: o.Seed, patience: o.Patience, start: time.Now(), books: newBooks(s), keys: map[string]*zipf{}}
 		for i := range s.Targets {
 			p.servers = append(p.servers, newServer(s, &s.Targets[i], o.Seed, p.books.targets[s.Targets[i].Name]))
 		}

@@ -233,6 +233,16 @@ func (v *server) queueUp(now time.Time, capacity float64, a *answer) {
 	v.machine.work(now, capacity, cost)
 }
 
+// content notes the first content of a stream: a probe has proved what it was to.
+func (v *server) content(a *answer) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if a.probe {
+		a.probe = false
+		v.probing--
+	}
+}
+
 // leave ends a call.
 func (v *server) leave(a *answer, d *drop) {
 	v.mu.Lock()
