@@ -113,8 +113,7 @@ const (
 	silenceProof = 12
 	rateFor      = time.Minute
 	// longWait is how long a caller must have waited to be a witness, by leaving,
-	// of a target that answers nobody. Whole answers may take longer; then others
-	// are answered meanwhile, or hardly anybody has the patience that it needs.
+	// of a target that has never answered anybody.
 	longWait = 10 * time.Second
 
 	// overdue is the part of its Silence at which a waiting call is overdue:
