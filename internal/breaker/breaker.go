@@ -487,11 +487,13 @@ func (b *Breaker) record(now time.Time, c *call, v Verdict) {
 	}
 }
 
-// deserted reports that a caller has waited long, and nobody was answered all the
-// while. A router that has just begun does not know yet what is slow here; if
+// deserted reports that a caller has waited long at a target that has given no
+// content yet. A router that has just begun does not know what is slow here; if
 // its callers leave before it does, it would never learn that a target hangs.
+// From the first answer on, who leaves may just have less patience than the
+// target needs.
 func (b *Breaker) deserted(now time.Time, c *call) bool {
-	return !c.answered && c.verdict == none && b.contents == c.after && now.Sub(c.start) >= longWait
+	return b.contents == 0 && !c.answered && c.verdict == none && now.Sub(c.start) >= longWait
 }
 
 // excuse judges the break of a stream that had begun well, and reports that it

@@ -90,10 +90,13 @@ const (
 	wellShare  = 0.8
 	// Calls that somebody else takes too go to a target that is not closed
 	// where more than the first share of its last calls succeeded, all of them
-	// from the second share on. A queue may soon refuse; a degraded model
-	// answers, and is left alone only for a fair chance of the real answer.
-	queueNone, queueAll       = 0.05, 0.25
+	// from the second share on. A queue may soon refuse, but where most
+	// calls fail it is the better place; a degraded model answers, and is left
+	// alone only for a fair chance of the real answer.
+	queueNone, queueAll       = 0.25, 0.35
 	degradedNone, degradedAll = 0.3, 0.45
+	// Waiting calls are not told to move on where this share succeeded.
+	spareShare = 0.25
 
 	// maxTrickle is the longest pause between last-resort calls to a dead
 	// target while another is only busy.
@@ -113,8 +116,7 @@ const (
 	silenceProof = 12
 	rateFor      = time.Minute
 	// longWait is how long a caller must have waited to be a witness, by leaving,
-	// of a target that answers nobody. Whole answers may take longer; then others
-	// are answered meanwhile, or hardly anybody has the patience that it needs.
+	// of a target that has never answered anybody.
 	longWait = 10 * time.Second
 
 	// overdue is the part of its Silence at which a waiting call is overdue:

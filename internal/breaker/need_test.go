@@ -53,9 +53,10 @@ func TestNeed(t *testing.T) {
 		to      float64
 	}{
 		{60, Nothing, 1, 1}, {60, Busy, 1, 1}, {60, Queue, 1, 1}, {60, Degraded, 1, 1},
-		{35, Queue, 1, 1}, {35, Degraded, 0.1, 0.7},
-		{20, Nothing, 1, 1}, {20, Busy, 1, 1}, {20, Queue, 0.4, 0.95}, {20, Degraded, 0, 0},
-		{10, Busy, 1, 1}, {10, Queue, 0.05, 0.5}, {10, Degraded, 0, 0},
+		{45, Queue, 1, 1}, {35, Degraded, 0.1, 0.7},
+		{30, Queue, 0.2, 0.8}, {30, Degraded, 0, 0.3},
+		{20, Nothing, 1, 1}, {20, Busy, 1, 1}, {20, Queue, 0, 0}, {20, Degraded, 0, 0},
+		{10, Busy, 1, 1}, {10, Queue, 0, 0}, {10, Degraded, 0, 0},
 	} {
 		if got := admits(answering(c.percent), c.need); got < c.from || got > c.to {
 			t.Errorf("%d %% answered, need %d: %.2f admitted, want %.2f to %.2f", c.percent, c.need, got, c.from, c.to)

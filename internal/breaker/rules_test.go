@@ -296,26 +296,29 @@ func TestCancelStorm(t *testing.T) {
 
 // A router that has just begun knows nothing of a target, and its callers leave
 // before the age that is slow where nothing is known: their leaving says that
-// the target hangs. It fails without deserted. Callers who leave early, who leave
-// while others are answered, or of whom there are few, say nothing.
+// the target hangs. It fails without deserted. Callers who leave early, or after
+// anybody was answered, say nothing: at a healthy target of 20 s the impatient
+// ones leave between the answers of those who wait.
 func TestCallersWhoLeaveASilentTarget(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		rate   int
 		after  time.Duration
-		other  int // one in so many is answered at once, 0 for none
+		other  int // one in so many, the first too, is answered, 0 for none
+		took   time.Duration
 		opens  bool
 		within time.Duration
 	}{
-		{"a hang", 5, 15 * time.Second, 0, true, 20 * time.Second},
-		{"a hang and little traffic", 1, 15 * time.Second, 0, true, 30 * time.Second},
-		{"early", 20, 9 * time.Second, 0, false, 2 * time.Minute},
-		{"some are answered", 5, 15 * time.Second, 20, false, 2 * time.Minute},
+		{"a hang", 5, 15 * time.Second, 0, 0, true, 20 * time.Second},
+		{"a hang and little traffic", 1, 15 * time.Second, 0, 0, true, 30 * time.Second},
+		{"early", 20, 9 * time.Second, 0, 0, false, 2 * time.Minute},
+		{"some are answered", 5, 15 * time.Second, 20, 0, false, 2 * time.Minute},
+		{"the impatient leave", 1, 11 * time.Second, 40, 20 * time.Second, false, 5 * time.Minute},
 	} {
 		s, n := newUpstream(1), 0
 		s.run(c.within, c.rate, s.with(Call{Slow: 30 * time.Second, Silence: 30 * time.Second}), func() (time.Duration, Outcome) {
-			if n++; c.other > 0 && n%c.other == 0 {
-				return 0, Success
+			if n++; c.other > 0 && n%c.other == 1 {
+				return c.took, Success
 			}
 			return c.after, leaves
 		})

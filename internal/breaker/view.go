@@ -73,10 +73,13 @@ func (b *Breaker) SuccessShare(now time.Time) float64 {
 // last 30 s; 0 when there are none.
 func (b *Breaker) RecentShare(now time.Time) float64 { return b.window.recentShare(now) }
 
+// Answered reports that the target has given content since the router began.
+func (b *Breaker) Answered() bool { return b.contents > 0 }
+
 // Spare reports a target that still answers enough calls to be of use to those
 // who have nowhere better to go.
 func (b *Breaker) Spare(now time.Time) bool {
-	return b.forced != ForcedOpen && b.window.recentShare(now) >= queueAll
+	return b.forced != ForcedOpen && b.window.recentShare(now) >= spareShare
 }
 
 // Healthy reports a target that is proven healthy: closed at full share, at

@@ -17,8 +17,9 @@ const roomFor = 2 * time.Second
 // How long a call takes is learned, by class, from calls that began with no
 // more than the expected number before them, or the queue would teach what is
 // usual. A target that answers faster than ever has as much room as it shows:
-// the expected number follows within seconds, from nothing too. The zero value
-// is ready.
+// the expected number follows within seconds, from nothing too. After seconds
+// without an answer nothing is known: the target was idle, or the breaker will
+// see why it is not. The zero value is ready.
 type Room struct {
 	work  float64 // usual seconds of the answers given, decaying
 	at    time.Time
@@ -29,6 +30,7 @@ type Room struct {
 const (
 	roomClasses = 16
 	roomMemory  = 50 // calls that a usual time averages over
+	roomStale   = 3  // times roomFor without an answer, behind which nothing is known
 	roomNoise   = 2  // standard deviations that are chance
 	roomLeast   = 2  // calls that any target may have waiting
 )
@@ -49,7 +51,7 @@ func (r *Room) Light(now time.Time, waiting int) bool {
 
 // Crowded reports that with so many calls waiting another one would queue.
 func (r *Room) Crowded(now time.Time, waiting int) bool {
-	if !r.known {
+	if !r.known || now.Sub(r.at) >= roomStale*roomFor {
 		return false
 	}
 	e := r.expected(now)

@@ -117,6 +117,30 @@ func TestRoomByChance(t *testing.T) {
 	}
 }
 
+// TestRoomBehindAPause: a burst at a target that was idle does not find it
+// crowded because its answers have grown old, one right behind them does. It
+// fails without roomStale.
+func TestRoomBehindAPause(t *testing.T) {
+	for _, c := range []struct {
+		pause time.Duration
+		want  bool
+	}{
+		{0, true},
+		{4 * time.Second, true},
+		{roomStale * roomFor, false},
+		{time.Hour, false},
+	} {
+		var r Room
+		for i := range 100 {
+			r.Answered(start.Add(time.Duration(i)*100*time.Millisecond), 0, time.Second, true)
+		}
+		now := start.Add(9900*time.Millisecond + c.pause)
+		if got := r.Crowded(now, 30); got != c.want {
+			t.Errorf("%v behind the last answer, 30 calls wait: crowded %v", c.pause, got)
+		}
+	}
+}
+
 func TestRoomProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r Room

@@ -170,11 +170,33 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 	return nil, refusal
 }
 
-// first asks the candidates in their order. A request's first attempt does not
+// first asks the candidates. A request's first attempt does not join those that
+// wait at a target which may well hang, as long as another takes it.
+func (m *Model) first(fresh []scored, p *Pass, refusal *Refusal) *Call {
+	if p.Extra || !slices.ContainsFunc(fresh, isUnproven) {
+		return m.inOrder(fresh, p, refusal)
+	}
+	var others, unproven []scored
+	for i := range fresh {
+		if fresh[i].unproven {
+			unproven = append(unproven, fresh[i])
+		} else {
+			others = append(others, fresh[i])
+		}
+	}
+	if c := m.inOrder(others, p, refusal); c != nil {
+		return c
+	}
+	return m.inOrder(unproven, p, refusal)
+}
+
+func isUnproven(s scored) bool { return s.unproven }
+
+// inOrder asks the candidates in their order. A request's first attempt does not
 // join the queue of a target that stands in for an open one, where the open one
 // still answers enough: what is left of the room is for those who have tried
 // that and have nowhere else to go.
-func (m *Model) first(fresh []scored, p *Pass, refusal *Refusal) *Call {
+func (m *Model) inOrder(fresh []scored, p *Pass, refusal *Refusal) *Call {
 	var open, crowded []scored
 	for i := range fresh {
 		if !p.Extra && len(open) > 0 && fresh[i].crowded(p.Now) {
@@ -299,6 +321,8 @@ type scored struct {
 	share  float64 // weight x success squared
 	recent float64 // share of successes among the last verdicts
 	known  bool    // its failure domain has been tried in this pass
+
+	unproven bool // calls wait there, and none was ever answered
 }
 
 // minShare keeps a failing target at 5 % of its weight, so that its recovery
@@ -319,6 +343,8 @@ func (e Entry) score(p *Pass) scored {
 		share:  e.Weight * s * s,
 		recent: t.breaker.RecentShare(p.Now),
 		known:  slices.Contains(p.Avoid, t.spec.Domain),
+
+		unproven: t.unproven(p.Now),
 	}
 }
 

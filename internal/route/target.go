@@ -241,6 +241,16 @@ func (l *callList) remove(c *Call) {
 	}
 }
 
+// oldest is when the first of those counted in n began; zero when there is none.
+func (l *callList) oldest() time.Time {
+	for c := l.root.next; c != &l.root; c = c.next {
+		if !c.patient {
+			return c.start
+		}
+	}
+	return time.Time{}
+}
+
 func (l *callList) empty() bool { return l.root.next == &l.root }
 
 // Try asks the target for a call. On refusal it tells why and, where that is
@@ -274,6 +284,20 @@ func (t *Target) crowded(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.room.Crowded(now, t.waiting.n)
+}
+
+// So many calls wait at a target that has never answered, the oldest of them for
+// so long, when first attempts go elsewhere.
+const (
+	unprovenCalls = 8
+	unprovenWait  = 2 * time.Second
+)
+
+// unproven reports that the target may hang from the start: it has answered
+// nobody yet and calls pile up there. The breaker sees that only at the age that
+// is slow where nothing is known. The lock is held.
+func (t *Target) unproven(now time.Time) bool {
+	return t.waiting.n >= unprovenCalls && !t.breaker.Answered() && now.Sub(t.waiting.oldest()) >= unprovenWait
 }
 
 // busy reports a target whose breaker lets calls in, and which refuses them,
