@@ -106,6 +106,8 @@ type Workload struct {
 	Garbled bool `yaml:"garbled"`
 	// Keys is how many keys its users have, each used by Zipf's law; for targets with a key store.
 	Keys int `yaml:"keys"`
+
+	tpm int64 // of each caller, in a user's configuration
 }
 
 // Body is the size of requests: quantiles between which sizes are drawn,
@@ -174,6 +176,8 @@ type Target struct {
 	Keys *KeyStore `yaml:"keys"`
 	// Verdict is a limiter of the provider's own.
 	Verdict *Verdict `yaml:"verdict"`
+
+	own own // what a user's configuration says of it besides
 }
 
 // KeyStore is where a target looks a caller's key up once; then it knows it.
