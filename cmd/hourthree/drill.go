@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,9 +33,11 @@ func drillList() *cobra.Command {
 			}
 			out := c.OutOrStdout()
 			for _, s := range all {
-				fmt.Fprintf(out, "%-26s %-8s %s\n", s.Name, s.Incident, s.Title)
+				fmt.Fprint(out, report.Wrap(fmt.Sprintf("%-22s %-8s ", s.Name, s.Incident), s.Title))
 			}
-			fmt.Fprintln(out, "\ncontenders: "+strings.Join(drill.Names(), ", "))
+			fmt.Fprintln(out)
+			fmt.Fprint(out, report.Wrap("contenders: ", strings.Join(drill.Names(), ", ")))
+			fmt.Fprint(out, report.Wrap("and without a protection: ", strings.Join(drill.Without(), ", ")))
 			return nil
 		},
 	}
@@ -121,6 +122,9 @@ func drillRun() *cobra.Command {
 }
 
 func (f *drillFlags) pick(names []string) ([]*drill.Scenario, error) {
+	if f.all && len(names) > 0 {
+		return nil, errors.New("--all is every scenario: name none with it")
+	}
 	if f.all {
 		return drill.List()
 	}
@@ -143,9 +147,25 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 	if err == nil && f.repeat < 1 {
 		err = errors.New("--repeat: must be 1 or more")
 	}
+	if err == nil && f.json != "" && f.json == f.html {
+		err = errors.New("--json and --html: need a file each")
+	}
+	if err == nil {
+		err = checkAgainst(f.against)
+	}
 	if err != nil {
 		return exit{exitUsage, err}
 	}
+	data, err := open(f.json)
+	if err != nil {
+		return err
+	}
+	defer data.drop()
+	page, err := open(f.html)
+	if err != nil {
+		return err
+	}
+	defer page.drop()
 	// Thousands of small calls, of which little stays.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	plays := make([]played, len(scenarios))
@@ -154,14 +174,18 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 		p := &plays[i]
 		p.scenario, p.options = s, drill.Options{Contenders: f.against, Seed: f.seed, Config: mine, Patience: f.patience, Progress: progress(c.ErrOrStderr(), s.Name)}
 		if f.short {
-			p.scenario = s.Short()
 			if !c.Flags().Changed("against") {
 				p.options.Contenders = s.Against()
 			}
 		}
 		if mine != nil {
-			p.scenario = mine.Fit(p.scenario)
+			if p.scenario, err = mine.Fit(s); err != nil {
+				return exit{exitUsage, err}
+			}
 			f.say(c.OutOrStdout(), p.scenario, p.scenario.Assumptions[len(s.Assumptions):])
+		}
+		if f.short {
+			p.scenario = p.scenario.Short()
 		}
 		running.Go(func() { p.play(f.repeat) })
 	}
@@ -183,7 +207,11 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 			fmt.Fprintf(c.OutOrStdout(), "%s: the same verdicts in %d plays\n", p.scenario.Name, f.repeat)
 		}
 	}
-	if err := f.write(c.OutOrStdout(), results); err != nil {
+	err = report.Text(c.OutOrStdout(), results)
+	if err == nil {
+		err = errors.Join(data.json(results), page.write(func(w io.Writer) error { return report.HTML(w, results) }))
+	}
+	if err != nil {
 		return exit{exitRun, err}
 	}
 	if !good {
@@ -275,30 +303,4 @@ func progress(out io.Writer, scenario string) func(string, time.Duration, time.D
 func terminal(f *os.File) bool {
 	i, err := f.Stat()
 	return err == nil && i.Mode()&os.ModeCharDevice != 0
-}
-
-func (f *drillFlags) write(out io.Writer, results []*drill.Result) error {
-	if err := report.Text(out, results); err != nil {
-		return err
-	}
-	if f.json != "" {
-		data, err := json.MarshalIndent(results, "", " ")
-		if err == nil {
-			err = os.WriteFile(f.json, data, 0o644)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	if f.html == "" {
-		return nil
-	}
-	page, err := os.Create(f.html)
-	if err != nil {
-		return err
-	}
-	if err := report.HTML(page, results); err != nil {
-		return errors.Join(err, page.Close())
-	}
-	return page.Close()
 }

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -29,13 +29,16 @@ func drillCompare() *cobra.Command {
 			if err != nil {
 				return exit{exitUsage, fmt.Errorf("%s: %w (%s)", files[1], err, files[0])}
 			}
+			page, err := open(html)
+			if err != nil {
+				return err
+			}
+			defer page.drop()
 			if err := report.CompareText(c.OutOrStdout(), compared); err != nil {
 				return exit{exitRun, err}
 			}
-			if html != "" {
-				if err := comparePage(html, compared); err != nil {
-					return exit{exitRun, err}
-				}
+			if err := page.write(func(w io.Writer) error { return report.CompareHTML(w, compared) }); err != nil {
+				return exit{exitRun, err}
 			}
 			if len(compared.Worse()) > 0 {
 				return silent(exitFindings)
@@ -58,14 +61,6 @@ func results(file string) ([]*drill.Result, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return out, nil
-}
-
-func comparePage(file string, c *report.Comparison) error {
-	page, err := os.Create(file)
-	if err != nil {
-		return err
-	}
-	return errors.Join(report.CompareHTML(page, c), page.Close())
 }
 
 func drillSchema() *cobra.Command {

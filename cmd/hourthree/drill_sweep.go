@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -42,6 +41,11 @@ func drillSweep() *cobra.Command {
 			if err := checkSweep(&w); err != nil {
 				return exit{exitUsage, err}
 			}
+			data, err := open(file)
+			if err != nil {
+				return err
+			}
+			defer data.drop()
 			if f, ok := c.ErrOrStderr().(*os.File); ok && terminal(f) {
 				w.Progress = func(done, of int) {
 					fmt.Fprintf(f, "\r\033[K%d of %d runs", done, of)
@@ -55,14 +59,7 @@ func drillSweep() *cobra.Command {
 				return exit{exitUsage, err}
 			}
 			frontier(c.OutOrStdout(), s, w, points)
-			if file == "" {
-				return nil
-			}
-			data, err := json.MarshalIndent(points, "", " ")
-			if err == nil {
-				err = os.WriteFile(file, data, 0o644)
-			}
-			if err != nil {
+			if err := data.json(points); err != nil {
 				return exit{exitRun, err}
 			}
 			return nil
@@ -79,12 +76,12 @@ func drillSweep() *cobra.Command {
 
 func checkSweep(w *drill.Sweep) error {
 	for _, l := range w.Loads {
-		if l <= 0 || l > 10 {
-			return fmt.Errorf("--load %v: must be above 0 and at most 10", l)
+		if !(l >= 0.001 && l <= 10) { // nor NaN
+			return fmt.Errorf("--load %v: must be 0.001 to 10", l)
 		}
 	}
 	for _, d := range w.Depths {
-		if d < 0 || d > 1 {
+		if !(d >= 0 && d <= 1) {
 			return fmt.Errorf("--depth %v: must be 0 to 1", d)
 		}
 	}
@@ -93,10 +90,10 @@ func checkSweep(w *drill.Sweep) error {
 			return fmt.Errorf("--duration %v: must be 1s to 4h", t)
 		}
 	}
-	if len(w.Contenders) == 0 || len(w.Loads) == 0 || len(w.Depths) == 0 || len(w.Seeds) == 0 {
-		return fmt.Errorf("--against, --load, --depth and --seed need a value each")
+	if len(w.Loads) == 0 || len(w.Depths) == 0 || len(w.Seeds) == 0 {
+		return fmt.Errorf("--load, --depth and --seed need a value each")
 	}
-	return nil
+	return checkAgainst(w.Contenders)
 }
 
 // frontier prints a table for each contender and duration: depths down, loads

@@ -3,13 +3,60 @@ package drill
 import (
 	"errors"
 	"fmt"
+	"math"
+	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
 // names may stand in a configuration file and in a criterion.
-var names = regexp.MustCompile(`^[a-z0-9][a-z0-9@.-]{0,62}$`)
+var names = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
+
+// Bounds of what can be played. A wait that is longer than the longest length
+// would only make a play endless.
+const (
+	least       = 0.001 // of rates and capacities
+	most        = 1e9   // of capacities and compressions
+	mostFactor  = 1000
+	mostAnswer  = time.Hour
+	mostBackoff = time.Hour
+	mostWait    = 24 * time.Hour
+	mostLength  = 48 * time.Hour
+	mostCalls   = 10_000 // that one request's layers of retries may make
+)
+
+// between reports that a time is not below 0 and not above most.
+func between(d, most time.Duration) bool { return d >= 0 && d <= most }
+
+// bears reports that a capacity can be counted with.
+func bears(capacity float64) bool { return capacity >= least && capacity <= most }
+
+// finite refuses what is no number in any field of a scenario.
+func finite(place string, v reflect.Value, bad bad) {
+	switch v.Kind() {
+	case reflect.Float64:
+		if f := v.Float(); math.IsNaN(f) || math.IsInf(f, 0) {
+			bad("%s: %v is not a finite number", place, f)
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			finite(place, v.Elem(), bad)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			finite(fmt.Sprintf("%s[%d]", place, i), v.Index(i), bad)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+			if name != "" && name != "-" {
+				finite(strings.TrimPrefix(place+"."+name, "."), v.Field(i), bad)
+			}
+		}
+	}
+}
 
 // bad notes what makes a scenario unplayable.
 type bad func(format string, args ...any)
@@ -23,17 +70,18 @@ func (b bad) in(format string, args ...any) bad {
 func (s *Scenario) check() error {
 	var all []error
 	bad := bad(func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) })
+	finite("", reflect.ValueOf(*s), bad)
 	if !names.MatchString(s.Name) || s.Title == "" {
 		bad("name (lower case, digits and hyphens) and title are needed")
 	}
-	if s.Length <= 0 || s.Length > 48*time.Hour {
+	if s.Length <= 0 || s.Length > mostLength {
 		bad("length: must be above 0 and at most 48h")
 	}
-	if s.Thin < 0 || s.Thin > 1 {
-		bad("thin: must be 0 to 1")
+	if s.Thin != 0 && s.Thin < least || s.Thin > 1 {
+		bad("thin: must be 0, or 0.001 to 1")
 	}
-	if s.Compression <= 0 {
-		bad("compression: must be above 0")
+	if s.Compression <= 0 || s.Compression > most {
+		bad("compression: must be above 0 and at most a thousand million")
 	}
 	if len(s.Workloads) == 0 || len(s.Targets) == 0 || len(s.Criteria) == 0 {
 		bad("workloads, targets and criteria need at least one entry each")
@@ -44,7 +92,7 @@ func (s *Scenario) check() error {
 	seen := map[string]bool{}
 	once := func(name string, bad func(string, ...any)) {
 		if !names.MatchString(name) {
-			bad("a name of lower case letters, digits, hyphens, dots and @ is needed")
+			bad("a name of lower case letters, digits, hyphens and dots is needed")
 		} else if seen[name] {
 			bad("the name is taken; workloads and targets share one space")
 		}
@@ -66,6 +114,11 @@ func (s *Scenario) check() error {
 	for i, a := range s.Actions {
 		a.check(s, bad.in("actions[%d]", i))
 	}
+	for i, m := range s.Marks {
+		if m.At < 0 {
+			bad("marks[%d]: at must not be below 0", i)
+		}
+	}
 	for i, c := range s.Criteria {
 		c.check(s, bad.in("criteria[%d] %s", i, c.Name))
 	}
@@ -76,8 +129,14 @@ func (g *Gateway) check(bad bad) {
 	if g.Instances < 1 || g.Instances > 20 {
 		bad("instances: must be 1 to 20")
 	}
-	if g.Capacity < 0 || g.Memory < 0 || g.PerCall < 0 || g.Queue < 0 || g.Down <= 0 {
-		bad("capacity, memory, per_call and queue must not be below 0, and down above it")
+	if g.Capacity != 0 && !bears(g.Capacity) {
+		bad("capacity: must be 0, or 0.001 to a thousand million")
+	}
+	if g.Memory < 0 || g.PerCall < 0 || !between(g.Queue, mostAnswer) {
+		bad("memory, per_call and queue must not be below 0, and queue an hour at most")
+	}
+	if g.Down <= 0 || g.Down > mostWait {
+		bad("down: must be above 0 and at most 24h")
 	}
 	if g.Refusal < 0 || g.Refusal > 1 || g.Early < 0 || g.Early > 1 {
 		bad("refusal and early must be 0 to 1")
@@ -85,23 +144,34 @@ func (g *Gateway) check(bad bad) {
 }
 
 func (t *Target) check(bad bad) {
-	if t.Capacity <= 0 || t.Latency < 0 || t.Stream < 0 || t.Queue < 0 || t.Refusal < 0 || t.Slows < 1 {
-		bad("needs a capacity above 0, slows of 1 or more, and latency, stream, queue and refusal not below 0")
+	if !bears(t.Capacity) {
+		bad("capacity: must be 0.001 to a thousand million")
+	}
+	if t.Slows < 1 || t.Slows > mostFactor || t.Refusal < 0 || t.Refusal > mostFactor {
+		bad("slows must be 1 to 1000, and refusal 0 to 1000")
+	}
+	if !between(t.Latency, mostAnswer) || !between(t.Stream, mostAnswer) || !between(t.Queue, mostAnswer) {
+		bad("latency, stream and queue must not be below 0, and an hour at most")
 	}
 	if t.Full < 400 || t.Full > 599 {
 		bad("full: must be a status from 400 to 599")
 	}
-	if t.Tokens < 0 || t.PerToken < 0 || t.Stream > time.Hour || t.Tokens > 0 && t.Stream != time.Duration(t.Tokens)*t.PerToken {
-		bad("tokens and per_token must not be below 0, a stream takes an hour at most, and stream says the same in another way: one of the two")
+	if t.Tokens < 0 || t.Tokens > 1e6 || !between(t.PerToken, mostAnswer) {
+		bad("tokens must be 0 to a million, and per_token 0 to an hour")
+	} else if t.Tokens > 0 && t.Stream != time.Duration(t.Tokens)*t.PerToken {
+		bad("tokens and per_token say what stream says in another way: one of the two")
 	}
-	if t.Memory < 0 || t.PerCall < 0 || t.Down <= 0 || t.RPM < 0 || t.Concurrency < 0 {
-		bad("memory, per_call, rpm and concurrency must not be below 0, and down above it")
+	if t.Memory < 0 || t.PerCall < 0 || t.RPM < 0 || t.Concurrency < 0 {
+		bad("memory, per_call, rpm and concurrency must not be below 0")
 	}
-	if k := t.Keys; k != nil && (k.Capacity <= 0 || k.Refusal < 0 || k.Queue < 0) {
-		bad("keys: needs a capacity above 0, refusal and queue not below 0")
+	if t.Down <= 0 || t.Down > mostWait {
+		bad("down: must be above 0 and at most 24h")
 	}
-	if v := t.Verdict; v != nil && (v.RPS <= 0 || v.For <= 0) {
-		bad("verdict: needs rps and for above 0")
+	if k := t.Keys; k != nil && (!bears(k.Capacity) || k.Refusal < 0 || k.Refusal > mostFactor || !between(k.Queue, mostAnswer)) {
+		bad("keys: needs a capacity of 0.001 or more, a refusal of 0 to 1000, and a queue of 0 to an hour")
+	}
+	if v := t.Verdict; v != nil && (v.RPS < least || v.For <= 0 || v.For > mostLength) {
+		bad("verdict: needs rps of 0.001 or more, and for above 0 and at most 48h")
 	}
 }
 
@@ -113,9 +183,18 @@ func (w *Workload) check(s *Scenario, bad bad) {
 		bad("model: no target serves %q", w.Model)
 	}
 	for i, r := range w.Rate {
-		if r.RPS < 0 || r.RPS*float64(w.Callers) > 10_000 || i > 0 && r.At <= w.Rate[i-1].At {
-			bad("rate[%d]: rps must be 0 to 10000 together, and at must rise", i)
+		if r.RPS != 0 && r.RPS < least || r.RPS*float64(w.Callers) > 10_000 {
+			bad("rate[%d]: rps must be 0, or at least 0.001 and of all callers together at most 10000", i)
 		}
+		if r.At < 0 || i > 0 && r.At <= w.Rate[i-1].At {
+			bad("rate[%d]: at must not be below 0, and must rise", i)
+		}
+	}
+	if !between(w.Once, s.Length) {
+		bad("once: must not be below 0 or beyond the length")
+	}
+	if w.Timeout <= 0 || w.Timeout > mostWait {
+		bad("timeout: must be above 0 and at most 24h")
 	}
 	if w.Callers < 1 || w.Callers > 1000 || w.RPM < 0 || w.Concurrency < 0 || w.Keys < 0 || w.Keys > 1e6 {
 		bad("callers must be 1 to 1000, keys at most a million, rpm and concurrency not below 0")
@@ -126,15 +205,26 @@ func (w *Workload) check(s *Scenario, bad bad) {
 	if b := w.Body; b.P50 < bodySize || b.P95 < b.P50 || b.P99 < b.P95 || b.Max < b.P99 || b.Max > 64<<20 {
 		bad("body: p50, p95, p99 and max must rise from 1KiB to 64MiB at most")
 	}
+	calls := 1
 	for i, l := range w.Retries {
 		if l.Attempts < 1 || l.Attempts > 100 {
 			bad("retries[%d]: attempts must be 1 to 100", i)
+		} else if calls <= mostCalls {
+			calls *= l.Attempts
+		}
+		if !between(l.Backoff, mostBackoff) {
+			bad("retries[%d]: backoff must not be below 0, and an hour at most", i)
+		} else if last := math.Ldexp(l.Backoff.Hours(), l.Attempts-2); l.Attempts > 1 && last > mostWait.Hours() {
+			bad("retries[%d]: backoff doubles, and the pause before the last of %d attempts is more than 24h", i, l.Attempts)
 		}
 		for _, on := range l.On {
 			if !slices.Contains(occasions, on) {
 				bad("retries[%d]: on: %q is none of %v", i, on, occasions)
 			}
 		}
+	}
+	if calls > mostCalls {
+		bad("retries: the attempts of the layers multiply, to at most 10000")
 	}
 }
 
@@ -149,6 +239,9 @@ var modes = []string{
 	ModeHang, ModeReset, ModeConnect, ModeCut, ModeInside, ModeSlow, ModeFirst, ModeDrip, ModeWrong,
 	ModeLess, ModeCold, ModeForget, ModeDrop, ModeRelabel,
 }
+
+// factored are the modes that mean nothing without a factor.
+var factored = []string{ModeLess, ModeCold, ModeSlow, ModeFirst, ModeDrip}
 
 func (f *Fault) check(s *Scenario, bad bad) {
 	switch target := s.target(f.Target); {
@@ -165,8 +258,17 @@ func (f *Fault) check(s *Scenario, bad bad) {
 	if moment := f.Mode == ModeForget || f.Mode == ModeDrop; f.Until <= f.At && !moment {
 		bad("until must be later than at")
 	}
-	if f.Share < 0 || f.Share > 1 || f.To < 0 || f.To > 1 || f.Factor < 0 {
-		bad("share and to must be 0 to 1, and factor not below 0")
+	if f.At < 0 || !between(f.After, mostWait) || !between(f.RetryAfter, mostWait) {
+		bad("at, after and retry_after must not be below 0, and after and retry_after at most 24h")
+	}
+	if f.Share < 0 || f.Share > 1 || f.To < 0 || f.To > 1 {
+		bad("share and to must be 0 to 1")
+	}
+	switch {
+	case f.Factor == 0 && slices.Contains(factored, f.Mode):
+		bad("factor must be above 0: mode %s needs one", f.Mode)
+	case f.Factor < least || f.Factor > mostFactor:
+		bad("factor must be 0.001 to 1000")
 	}
 	if f.Mode == ModeCold && f.Warm < 1 {
 		bad("warm: how many served calls warm it?")
@@ -196,8 +298,8 @@ func (a *Action) check(s *Scenario, bad bad) {
 	if s.Gateway != nil {
 		n = s.Gateway.Instances
 	}
-	if a.Instance < 0 || a.Instance > n || a.Every < 0 || a.At < 0 {
-		bad("instance must be 1 to %d, at and every not below 0", n)
+	if a.Instance < 0 || a.Instance > n || a.At < 0 || !between(a.Every, mostWait) {
+		bad("instance must be 1 to %d, at and every not below 0, and every at most 24h", n)
 	}
 	if a.Do == "quarantine" && !slices.ContainsFunc(s.Workloads, func(w Workload) bool { return w.Name == a.Workload }) {
 		bad("workload %q does not exist", a.Workload)

@@ -42,6 +42,43 @@ func TestParseRefuses(t *testing.T) {
 		{"criteria:", "faults: [{target: t, at: 2s, until: 1s, mode: hang}]\ncriteria:", "until"},
 		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: 999}]\ncriteria:", "999"},
 		{"> 0.5'", "> 0.5', fails: [router]", "fails"},
+		{"rps: 1", "rps: .nan", "workloads[0].rate[0].rps"},
+		{"rps: 1", "rps: 0.0005", "at least 0.001"},
+		{"at: 0s", "at: -1s", "at must not be below 0"},
+		{"capacity: 1", "capacity: .inf", "targets[0].capacity"},
+		{"capacity: 1", "capacity: 1e-9", "capacity"},
+		{"capacity: 1", "capacity: 1, slows: .inf", "targets[0].slows"},
+		{"capacity: 1", "capacity: 1, refusal: .nan", "targets[0].refusal"},
+		{"capacity: 1", "capacity: 1, keys: {capacity: .nan}", "targets[0].keys.capacity"},
+		{"capacity: 1", "capacity: 1, latency: 2h", "latency"},
+		{"capacity: 1", "capacity: 1, stream: 2h", "stream"},
+		{"capacity: 1", "capacity: 1, tokens: 9223372036854775807, per_token: 1h", "tokens"},
+		{"capacity: 1", "capacity: 1, down: -1s", "down"},
+		{"name: t,", "name: a@b,", "hyphens and dots"},
+		{"name: w", "name: w, timeout: -1s", "timeout"},
+		{"name: w", "name: w, timeout: 25h", "timeout"},
+		{"name: w", "name: w, once: -1s", "once"},
+		{"name: w", "name: w, once: 2m", "once"},
+		{"name: w", "name: w, retries: [{attempts: 2, backoff: 2h}]", "backoff"},
+		{"name: w", "name: w, retries: [{attempts: 2, backoff: -1s}]", "backoff"},
+		{"name: w", "name: w, retries: [{attempts: 100, backoff: 1s}]", "doubles"},
+		{"name: w", "name: w, retries: [{attempts: 100}, {attempts: 100}, {attempts: 2}]", "multiply"},
+		{"length: 1m", "length: 1m\ncompression: .inf", "compression: +Inf"},
+		{"length: 1m", "length: 1m\nthin: .nan", "thin: NaN"},
+		{"length: 1m", "length: 1m\nthin: 1e-9", "thin"},
+		{"length: 1m", "length: 1m\ngateway: {refusal: .nan}", "gateway.refusal"},
+		{"length: 1m", "length: 1m\ngateway: {capacity: 1e-9}", "capacity"},
+		{"length: 1m", "length: 1m\nactions: [{at: 1s, do: reload, every: 48h}]", "every"},
+		{"length: 1m", "length: 1m\nmarks: [{at: -1s, text: x}]", "marks[0]"},
+		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: hang, share: .nan}]\ncriteria:", "faults[0].share"},
+		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: slow, factor: .inf}]\ncriteria:", "faults[0].factor"},
+		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: slow, factor: 1001}]\ncriteria:", "factor must be 0.001 to 1000"},
+		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: slow}]\ncriteria:", "factor must be above 0"},
+		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: cold, warm: 1, factor: 0}]\ncriteria:", "factor must be above 0"},
+		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: capacity, factor: 0}]\ncriteria:", "factor must be above 0"},
+		{"criteria:", "faults: [{target: t, at: -1s, until: 2s, mode: hang}]\ncriteria:", "at, after"},
+		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: reset, after: -1s}]\ncriteria:", "at, after"},
+		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: '503', retry_after: -1s}]\ncriteria:", "at, after"},
 	} {
 		if _, err := Parse([]byte(strings.Replace(good, c.from, c.to, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s -> %s: %v", c.from, c.to, err)
@@ -49,6 +86,18 @@ func TestParseRefuses(t *testing.T) {
 	}
 	if _, err := Parse(nil); err == nil || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// TestShareDefaults: a share that rises from nothing does; without a share and
+// its end it is all calls, and a factor is 1 where none is needed.
+func TestShareDefaults(t *testing.T) {
+	s := scenario(t, strings.Replace(outage, "faults: [", `faults: [{target: a, at: 1s, until: 3s, mode: hang, share: 0, to: 1}, {target: a, at: 1s, until: 3s, mode: hang}, `, 1))
+	if f := s.Faults[0]; f.Share != 0 || f.share(f.At) != 0 || f.share(2*time.Second) != 0.5 || f.Factor != 1 {
+		t.Errorf("rising: %+v", f)
+	}
+	if f := s.Faults[1]; f.share(2*time.Second) != 1 {
+		t.Errorf("constant: %+v", f)
 	}
 }
 

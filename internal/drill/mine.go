@@ -35,7 +35,7 @@ func (p *process) config(listen, admin string) *config.Config {
 		for caller := range w.Callers {
 			c.Workloads[callerName(w, caller)] = config.Workload{
 				Keys:     []config.Secret{config.NewSecret(keyOf(callerName(w, caller)))},
-				Priority: w.Priority, Limits: config.Limits{RPM: int64(w.RPM), Concurrency: w.Concurrency},
+				Priority: w.Priority, Limits: config.Limits{RPM: int64(w.RPM), TPM: w.tpm, Concurrency: w.Concurrency},
 			}
 		}
 	}
@@ -45,11 +45,26 @@ func (p *process) config(listen, admin string) *config.Config {
 	return c
 }
 
+// own is what only a user's configuration says of a target.
+type own struct {
+	order    int // 0 for its place among the scenario's
+	weight   float64
+	tpm      int64
+	timeouts *config.TargetTimeouts
+	message  string // the last resort of its model
+}
+
+// ownOf is that of a user's target.
+func ownOf(t config.Target) own {
+	return own{order: t.Order, weight: t.Weight, tpm: t.Limits.TPM, timeouts: t.Timeouts}
+}
+
 // serve puts a target under its model, or under the model's last resort.
 func (p *process) serve(c *config.Config, t *Target, order int) {
 	e := config.DefaultTarget(t.Name)
-	e.Model, e.Order = "real", order
-	e.Limits = config.Limits{RPM: int64(t.RPM), Concurrency: t.Concurrency}
+	e.Model, e.Order, e.Weight = "real", cmp.Or(t.own.order, order), cmp.Or(t.own.weight, e.Weight)
+	e.Limits = config.Limits{RPM: int64(t.RPM), TPM: t.own.tpm, Concurrency: t.Concurrency}
+	e.Timeouts = t.own.timeouts
 	name := t.Model
 	if t.Degraded {
 		m := c.Models[name]
@@ -58,6 +73,9 @@ func (p *process) serve(c *config.Config, t *Target, order int) {
 		c.Models[t.Model] = m
 	}
 	m := c.Models[name]
+	if t.own.message != "" {
+		m.Degraded = &config.Degraded{Message: t.own.message}
+	}
 	m.Targets = append(m.Targets, e)
 	c.Models[name] = m
 }
@@ -147,15 +165,25 @@ func NewMine(c *config.Config, model string) (*Mine, error) {
 // targets of one failure domain suffer together. What that takes for granted
 // is added to the assumptions, and criteria about targets that the user does
 // not have are left out, and said to be.
-func (m *Mine) Fit(s *Scenario) *Scenario {
-	f := fitting{Mine: m, from: s, out: *s, became: map[string]string{}}
+func (m *Mine) Fit(s *Scenario) (*Scenario, error) {
+	f := fitting{
+		Mine: m, from: s, out: *s, became: map[string]string{}, also: map[string][]string{},
+		struck: map[string]string{}, taken: map[string]bool{},
+	}
 	f.out.Targets, f.out.Faults, f.out.Criteria = nil, nil, nil
 	f.out.Assumptions = slices.Clone(s.Assumptions)
 	f.targets()
 	f.faults()
 	f.workloads()
 	f.criteria()
-	return &f.out
+	f.assume("Not carried over: the workloads' lists of models, content_policy_fallback, the behaviour of simulated targets, and all settings of providers but their failure domains.")
+	if len(f.out.Criteria) == 0 {
+		return nil, fmt.Errorf("%s: none of its criteria can be asked of the targets of the model %s", s.Name, m.model)
+	}
+	if err := f.out.check(); err != nil {
+		return nil, fmt.Errorf("%s with the targets of the model %s: %w", s.Name, m.model, err)
+	}
+	return &f.out, nil
 }
 
 // fitting is a scenario on its way to a user's.
@@ -163,8 +191,10 @@ type fitting struct {
 	*Mine
 	from   *Scenario
 	out    Scenario
-	became map[string]string // the user's target for one of the scenario's
-	also   map[string][]string
+	became map[string]string   // the user's target for one of the scenario's
+	also   map[string][]string // more that suffer what one of the scenario's does
+	struck map[string]string   // by failure domain: whose faults it has
+	taken  map[string]bool     // names
 }
 
 func (f *fitting) assume(format string, args ...any) {
@@ -172,63 +202,97 @@ func (f *fitting) assume(format string, args ...any) {
 }
 
 func (f *fitting) targets() {
-	mine := slices.Clone(f.config.Models[f.model].Targets)
+	user := f.config.Models[f.model]
+	mine := slices.Clone(user.Targets)
 	slices.SortStableFunc(mine, func(a, b config.Target) int { return cmp.Compare(a.Order, b.Order) })
 	model := f.from.Targets[0].Model
-	var theirs []Target
+	for _, w := range f.from.Workloads {
+		f.taken[w.Name] = true
+	}
+	var theirs, last []Target
 	for _, t := range f.from.Targets {
-		if t.Model == model && !t.Degraded {
-			theirs = append(theirs, t)
-		} else if !t.Degraded {
+		switch {
+		case t.Model != model:
 			f.out.Targets = append(f.out.Targets, t)
-			f.became[t.Name] = t.Name
+			f.became[t.Name], f.taken[t.Name] = t.Name, true
+		case t.Degraded:
+			last = append(last, t)
+		default:
+			theirs = append(theirs, t)
 		}
 	}
-	f.also = map[string][]string{}
-	struck := map[string]string{} // by failure domain: whose faults it has
+	tokens := false
 	for i, m := range mine {
-		t := theirs[min(i, len(theirs)-1)]
-		old := t.Name
-		t.Name = targetName(m)
-		t.Domain = f.config.Providers[m.Provider].FailureDomain(m.Provider)
-		t.RPM, t.Concurrency = int(m.Limits.RPM), m.Limits.Concurrency
-		switch theirs, shared := struck[t.Domain]; {
-		case shared:
-			f.also[theirs] = append(f.also[theirs], t.Name)
-			f.assume("%s is in the failure domain %s and fails as the target before it.", t.Name, t.Domain)
-		case i < len(f.from.Targets) && f.became[old] == "":
-			struck[t.Domain] = old
-		default:
-			f.assume("%s stays well, with the capacity and latency of %s.", t.Name, old)
+		t := f.take(theirs[min(i, len(theirs)-1)], m, "")
+		if d := user.Degraded; d != nil {
+			t.own.message = d.Message
 		}
-		if f.became[old] == "" {
-			f.became[old] = t.Name
-		}
+		tokens = tokens || t.own.tpm > 0
 		f.out.Targets = append(f.out.Targets, t)
 	}
-	f.lastResort(model, theirs[0])
+	f.lastResort(append(last, theirs[len(theirs)-1]))
 	f.assume("%d targets of the model %s stand in for the scenario's %d; capacities, latencies and rates are the scenario's.", len(mine), f.model, len(theirs))
+	if tokens {
+		f.assume("Limits of tokens count those of the scenario's requests.")
+	}
 }
 
-// lastResort keeps the user's degraded model as a target that stays well.
-func (f *fitting) lastResort(model string, like Target) {
+// take is a user's target in the place of one of the scenario's, which is
+// struck by its faults unless another target has them.
+func (f *fitting) take(t Target, m config.Target, suffix string) Target {
+	old := t.Name
+	t.Name = f.name(targetName(m) + suffix)
+	t.Domain = f.config.Providers[m.Provider].FailureDomain(m.Provider)
+	t.RPM, t.Concurrency, t.own = int(m.Limits.RPM), m.Limits.Concurrency, ownOf(m)
+	switch theirs, shared := f.struck[t.Domain]; {
+	case shared:
+		f.also[theirs] = append(f.also[theirs], t.Name)
+		f.assume("%s is in the failure domain %s and fails as the target before it.", t.Name, t.Domain)
+	case f.became[old] == "":
+		f.struck[t.Domain] = old
+	default:
+		f.assume("%s stays well, with the capacity and latency of %s.", t.Name, old)
+	}
+	if f.became[old] == "" {
+		f.became[old] = t.Name
+	}
+	return t
+}
+
+// lastResort keeps the targets of the user's degraded model: in the place of
+// the scenario's last resorts, and behind those like the last of likes.
+func (f *fitting) lastResort(likes []Target) {
 	d := f.config.Models[f.model].Degraded
 	if d == nil || d.Model == "" {
 		return
 	}
-	for _, m := range f.config.Models[d.Model].Targets {
-		t := like
-		t.Name, t.Degraded, t.Model = targetName(m)+".degraded", true, model
+	mine := f.config.Models[d.Model]
+	for i, m := range mine.Targets {
+		t := f.take(likes[min(i, len(likes)-1)], m, ".degraded")
+		t.Degraded = true
 		f.out.Targets = append(f.out.Targets, t)
-		return
+	}
+	if mine.Degraded != nil {
+		f.assume("The last resort of %s itself is left out.", d.Model)
 	}
 }
 
-var unfit = regexp.MustCompile(`[^a-z0-9@.-]+`)
+var unfit = regexp.MustCompile(`[^a-z0-9.-]+`)
 
 // targetName is a target's name as a scenario may have it.
 func targetName(t config.Target) string {
-	return strings.Trim(unfit.ReplaceAllString(strings.ToLower(t.Provider+"."+t.Model), "-"), ".-")
+	name := unfit.ReplaceAllString(strings.ToLower(t.Provider+"."+t.Model), "-")
+	return cmp.Or(strings.Trim(name[:min(len(name), 48)], ".-"), "target")
+}
+
+// name is the name, or with a number behind it the first that is free.
+func (f *fitting) name(name string) string {
+	free := name
+	for n := 2; f.taken[free]; n++ {
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+	f.taken[free] = true
+	return free
 }
 
 func (f *fitting) faults() {
@@ -239,7 +303,8 @@ func (f *fitting) faults() {
 		}
 		old := x.Target
 		for _, name := range append([]string{f.became[old]}, f.also[old]...) {
-			if x.Target = name; name != "" {
+			x.Target = name
+			if t := f.out.target(name); t != nil && (x.Mode != ModeForget || t.Keys != nil) {
 				f.out.Faults = append(f.out.Faults, x)
 			}
 		}
@@ -258,28 +323,30 @@ func (f *fitting) workloads() {
 			continue
 		}
 		l := f.config.Workloads[names[i]].Limits
-		w.RPM, w.Concurrency, w.Priority = int(l.RPM), l.Concurrency, f.config.Workloads[names[i]].Priority
+		w.RPM, w.Concurrency, w.tpm = int(l.RPM), l.Concurrency, l.TPM
+		w.Priority = f.config.Workloads[names[i]].Priority
 		f.assume("%s has the limits of the workload %s.", w.Name, names[i])
+	}
+	if len(names) > len(f.out.Workloads) {
+		f.assume("Left out, for the scenario has no more callers: %s.", strings.Join(names[len(f.out.Workloads):], ", "))
 	}
 }
 
 func (f *fitting) criteria() {
+	var renamed []string // all at once: a name of the user's may be another of the scenario's
+	for _, t := range f.from.Targets {
+		renamed = append(renamed, strconv.Quote(t.Name), strconv.Quote(f.became[t.Name]))
+	}
+	rename := strings.NewReplacer(renamed...)
 	for _, c := range f.from.Criteria {
-		lost := ""
-		for _, t := range f.from.Targets {
-			quoted := strconv.Quote(t.Name)
-			if !strings.Contains(c.Expr, quoted) {
-				continue
-			}
-			if f.became[t.Name] == "" {
-				lost = t.Name
-			}
-			c.Expr = strings.ReplaceAll(c.Expr, quoted, strconv.Quote(f.became[t.Name]))
-		}
-		if lost != "" {
-			f.assume("Left out, for there is no %s: %s.", lost, c.Name)
+		lost := slices.IndexFunc(f.from.Targets, func(t Target) bool {
+			return f.became[t.Name] == "" && strings.Contains(c.Expr, strconv.Quote(t.Name))
+		})
+		if lost >= 0 {
+			f.assume("Left out, for there is no %s: %s.", f.from.Targets[lost].Name, c.Name)
 			continue
 		}
+		c.Expr = rename.Replace(c.Expr)
 		c.Fails = nil // that is known of the scenario's own targets alone
 		f.out.Criteria = append(f.out.Criteria, c)
 	}

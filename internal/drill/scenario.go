@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -107,6 +108,8 @@ type Workload struct {
 	Garbled bool `yaml:"garbled"`
 	// Keys is how many keys its users have, each used by Zipf's law; for targets with a key store.
 	Keys int `yaml:"keys"`
+
+	tpm int64 // of each caller, in a user's configuration
 }
 
 // Body is the size of requests: quantiles between which sizes are drawn,
@@ -175,6 +178,8 @@ type Target struct {
 	Keys *KeyStore `yaml:"keys"`
 	// Verdict is a limiter of the provider's own.
 	Verdict *Verdict `yaml:"verdict"`
+
+	own own // what a user's configuration says of it besides
 }
 
 // KeyStore is where a target looks a caller's key up once; then it knows it.
@@ -224,7 +229,7 @@ type Fault struct {
 	Until time.Duration `yaml:"until"`
 	// Mode is a status of three digits, or one of the words.
 	Mode string `yaml:"mode"`
-	// Share of the calls. Default 1.
+	// Share of the calls. Default 1; with To, where it begins.
 	Share float64 `yaml:"share"`
 	// To is what the share rises or falls to by Until; 0 is constant.
 	To float64 `yaml:"to"`
@@ -232,7 +237,7 @@ type Fault struct {
 	Sticky bool `yaml:"sticky"`
 	// After is when a failing answer comes.
 	After time.Duration `yaml:"after"`
-	// Factor of slow, slow-first, drip, capacity and cold. Default 1.
+	// Factor of slow, slow-first, drip, capacity and cold, which need one: above 0.
 	Factor float64 `yaml:"factor"`
 	// Warm is how many served calls warm a cold target.
 	Warm int `yaml:"warm"`
@@ -243,7 +248,7 @@ type Fault struct {
 // Action is what an operator does to every contender's gateway.
 type Action struct {
 	At time.Duration `yaml:"at"`
-	// Do is reload, restart (drain, then start anew), kill (and start after Down), drain (and stay away until Until) or quarantine.
+	// Do is reload, restart (drain, then start anew), kill (and start after Down), drain (and stay away) or quarantine.
 	Do string `yaml:"do"`
 	// Instance it is done to, from 1. Default: all, one after the other.
 	Instance int `yaml:"instance"`
@@ -324,7 +329,12 @@ func (s *Scenario) fill() {
 	}
 	for i := range s.Faults {
 		f := &s.Faults[i]
-		f.Share, f.Factor = cmp.Or(f.Share, 1), cmp.Or(f.Factor, 1)
+		if f.To == 0 {
+			f.Share = cmp.Or(f.Share, 1)
+		}
+		if !slices.Contains(factored, f.Mode) {
+			f.Factor = cmp.Or(f.Factor, 1)
+		}
 	}
 	for i := range s.Workloads {
 		w := &s.Workloads[i]

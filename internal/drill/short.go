@@ -30,13 +30,13 @@ func (s *Scenario) Short() *Scenario {
 		for k := range w.Rate {
 			w.Rate[k].RPS *= f
 		}
-		w.RPM, w.Concurrency = part(w.RPM), part(w.Concurrency)
+		w.RPM, w.Concurrency, w.tpm = part(w.RPM), part(w.Concurrency), int64(part(int(w.tpm)))
 	}
 	for i := range out.Targets {
 		t := &out.Targets[i]
 		t.Capacity *= f
 		t.Memory = Size(float64(t.Memory) * f)
-		t.RPM, t.Concurrency = part(t.RPM), part(t.Concurrency)
+		t.RPM, t.Concurrency, t.own.tpm = part(t.RPM), part(t.Concurrency), int64(part(int(t.own.tpm)))
 		if t.Keys != nil {
 			k := *t.Keys
 			k.Capacity *= f

@@ -54,7 +54,7 @@ workloads: {team: {keys: [k-of-the-team], limits: {rpm: 90}, priority: batch}}
 		t.Fatal(err)
 	}
 	s := scenario(t, outage)
-	out := m.Fit(s)
+	out := fitted(t, m, s)
 	if len(out.Targets) != 2 || out.Targets[0].Name != "swe.prod" || out.Targets[1].Name != "swe2.prod-2" || out.Targets[0].Domain != "azure-swedencentral" {
 		t.Errorf("targets: %+v", out.Targets)
 	}
@@ -77,9 +77,6 @@ workloads: {team: {keys: [k-of-the-team], limits: {rpm: 90}, priority: batch}}
 	if said := strings.Join(out.Assumptions, " "); !strings.Contains(said, "swe2.prod-2 is in the failure domain") || !strings.Contains(said, "limits of the workload team") {
 		t.Errorf("assumed: %s", said)
 	}
-	if err := out.check(); err != nil {
-		t.Error(err)
-	}
 	if s.Targets[0].Name != "a" || s.Faults[0].Target != "a" || s.Workloads[0].RPM != 1200 {
 		t.Error("the scenario itself was changed")
 	}
@@ -87,12 +84,159 @@ workloads: {team: {keys: [k-of-the-team], limits: {rpm: 90}, priority: batch}}
 	one := *c
 	one.Models = map[string]config.Model{"gpt": {Targets: c.Models["gpt"].Targets[:1]}}
 	m, _ = NewMine(&one, "gpt")
-	out = m.Fit(s)
+	out = fitted(t, m, s)
 	if len(out.Targets) != 1 || len(out.Criteria) != 2 || !strings.Contains(strings.Join(out.Assumptions, " "), "Left out, for there is no b") {
 		t.Errorf("with one target: %+v, %v", out.Criteria, out.Assumptions)
 	}
 	if _, err := NewMine(c, "nope"); err == nil || !strings.Contains(err.Error(), "nope") {
 		t.Error(err)
+	}
+}
+
+// mine reads a user's configuration for a test.
+func mine(t *testing.T, text string) *Mine {
+	t.Helper()
+	c, ps := config.Parse("mine.yaml", []byte(text), func(string) (string, bool) { return "", false })
+	if ps.Fatal() {
+		t.Fatal(ps)
+	}
+	m, err := NewMine(c, "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func fitted(t *testing.T, m *Mine, s *Scenario) *Scenario {
+	t.Helper()
+	out, err := m.Fit(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestNamesDoNotCollide: models whose names differ by what a scenario's may not
+// have are two targets, also where the name is another of the scenario's.
+func TestNamesDoNotCollide(t *testing.T) {
+	m := mine(t, `
+providers: {w: {type: openai, api_key: x}}
+models: {m: {targets: [{provider: w, model: gpt_5}, {provider: w, model: gpt-5}, {provider: w, model: "`+strings.Repeat("long", 30)+`"}, {provider: w, model: gpt@5}]}}
+`)
+	s := scenario(t, strings.NewReplacer("name: b,", "name: w.gpt-5,", "target: b,", "target: w.gpt-5,", `"b"`, `"w.gpt-5"`).Replace(outage))
+	var names []string
+	out := fitted(t, m, s)
+	for _, t := range out.Targets {
+		names = append(names, t.Name)
+	}
+	if got := strings.Join(names[:2], " ") + " " + names[3]; got != "w.gpt-5 w.gpt-5-2 w.gpt-5-3" {
+		t.Error(got)
+	}
+	if a, b := out.Criteria[1].Expr, out.Criteria[2].Expr; a != `left_after("w.gpt-5", 30) <= 10` || b != `refused("w.gpt-5-2", 0, 120) == 0` {
+		t.Error(a, b)
+	}
+	if _, err := Play(out, Options{Contenders: []string{"router"}, Seed: 1, Config: m}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFitRefuses: what cannot be asked of the user's targets is an error.
+func TestFitRefuses(t *testing.T) {
+	s := scenario(t, outage)
+	s.Criteria = s.Criteria[2:]
+	if _, err := mine(t, "providers: {p: {type: openai, api_key: x}}\nmodels: {m: {targets: [{provider: p}]}}\n").Fit(s); err == nil || !strings.Contains(err.Error(), "criteria") {
+		t.Error(err)
+	}
+	s.Criteria = []Criterion{{Name: "c", Expr: "no"}}
+	if _, err := mine(t, "providers: {p: {type: openai, api_key: x}}\nmodels: {m: {targets: [{provider: p}]}}\n").Fit(s); err == nil || !strings.Contains(err.Error(), "the model m") {
+		t.Error(err)
+	}
+}
+
+// TestFitTakesEveryDrill: with one target and with many.
+func TestFitTakesEveryDrill(t *testing.T) {
+	all, err := List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := []string{"{provider: q, model: a_b}", "{provider: p, model: a_b}", "{provider: q, model: a-b}"}
+	for n := 1; n <= len(targets); n++ {
+		m := mine(t, `
+providers: {p: {type: openai, api_key: x}, q: {type: openai, api_key: y}}
+models:
+  m: {targets: [`+strings.Join(targets[:n], ", ")+`], degraded: {model: s}}
+  s: {targets: [{provider: q, model: small}, {provider: p, model: small}]}
+`)
+		for _, s := range all {
+			out, err := m.Fit(s)
+			if err != nil {
+				t.Errorf("%d targets: %v", n, err)
+			} else if err := out.Short().check(); err != nil {
+				t.Errorf("%d targets, short: %v", n, err)
+			}
+		}
+	}
+}
+
+// TestMineIsCarried: order, weight, limits and the last resort are those of the
+// user.
+func TestMineIsCarried(t *testing.T) {
+	m := mine(t, `
+providers: {p: {type: openai, api_key: x}, q: {type: openai, api_key: y, domain: elsewhere}}
+models:
+  m:
+    targets: [{provider: p, weight: 3, limits: {tpm: 9000}, timeouts: {headers: 7s}}, {provider: q, weight: 1}]
+    degraded: {message: "Not now."}
+workloads: {team: {keys: [k-of-the-team], limits: {tpm: 800}}}
+`)
+	s := fitted(t, m, scenario(t, outage))
+	c := (&process{router: &router{play: &play{Scenario: s}, mine: m}}).config("", "")
+	targets := c.Models["m"].Targets
+	if len(targets) != 2 || targets[0].Order != 1 || targets[1].Order != 1 || targets[0].Weight != 3 || targets[0].Limits.TPM != 9000 || targets[0].Timeouts == nil {
+		t.Errorf("targets: %+v", targets)
+	}
+	if d := c.Models["m"].Degraded; d == nil || d.Message != "Not now." {
+		t.Errorf("the last resort: %+v", d)
+	}
+	if c.Workloads["w"].Limits.TPM != 800 {
+		t.Errorf("the workload: %+v", c.Workloads["w"].Limits)
+	}
+	if said := strings.Join(s.Assumptions, " "); !strings.Contains(said, "Not carried over") || !strings.Contains(said, "tokens") {
+		t.Error(said)
+	}
+	for i := range s.Targets {
+		s.Targets[i].own.tpm, s.Targets[i].RPM = 0, 0
+	}
+	s.Workloads[0].tpm, s.Faults = 0, nil
+	s.Criteria = []Criterion{{Name: "both", Expr: `success("", 0, 120) > 0.99 && calls("p", 0, 120) > calls("q", 0, 120) && calls("q", 0, 120) > 0`}}
+	r, err := Play(s, Options{Contenders: []string{"router"}, Seed: 1, Config: m})
+	if err != nil || !r.Runs[0].Passed() {
+		t.Error("three calls of four go to the first", err)
+	}
+}
+
+// TestLastResortIsStruck: a degraded model in the domain of a target that fails
+// fails with it; elsewhere it stays well, and both are said.
+func TestLastResortIsStruck(t *testing.T) {
+	for domain, want := range map[string]struct {
+		faults int
+		said   string
+	}{"here": {2, "q.small.degraded is in the failure domain here"}, "there": {1, "q.small.degraded stays well"}} {
+		m := mine(t, `
+providers: {p: {type: openai, api_key: x, domain: here}, q: {type: openai, api_key: y, domain: `+domain+`}}
+models:
+  m: {targets: [{provider: p}], degraded: {model: s}}
+  s: {targets: [{provider: q, model: small}]}
+`)
+		one := scenario(t, outage)
+		one.Targets, one.Faults, one.Criteria = one.Targets[:1], one.Faults[:1], one.Criteria[:2]
+		out := fitted(t, m, one)
+		if last := out.Targets[1]; len(out.Targets) != 2 || !last.Degraded || last.Name != "q.small.degraded" || last.Model != "m" {
+			t.Errorf("%s: %+v", domain, out.Targets)
+		}
+		if said := strings.Join(out.Assumptions, " "); len(out.Faults) != want.faults || !strings.Contains(said, want.said) {
+			t.Errorf("%s: %+v; %s", domain, out.Faults, said)
+		}
 	}
 }
 
@@ -104,7 +248,7 @@ func TestMineIsPlayed(t *testing.T) {
 		t.Fatal(ps)
 	}
 	m, _ := NewMine(c, "")
-	r, err := Play(m.Fit(scenario(t, outage)), Options{Contenders: []string{"router"}, Seed: 1, Config: m})
+	r, err := Play(fitted(t, m, scenario(t, outage)), Options{Contenders: []string{"router"}, Seed: 1, Config: m})
 	if err != nil {
 		t.Fatal(err)
 	}
