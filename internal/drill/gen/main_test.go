@@ -24,6 +24,9 @@ func TestFilesAreCurrent(t *testing.T) {
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s is stale (%v): run go generate ./internal/drill", path, err)
 		}
+		if bytes.Contains(got, []byte("ot recorded")) {
+			t.Errorf("%s has something without a result: run make drill-results", path)
+		}
 	}
 	stale, err := leftover("..", files)
 	if err != nil || len(stale) > 0 {
