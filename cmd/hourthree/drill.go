@@ -169,14 +169,11 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 	// Thousands of small calls, of which little stays.
 	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	plays := make([]played, len(scenarios))
-	var running sync.WaitGroup
 	for i, s := range scenarios {
 		p := &plays[i]
 		p.scenario, p.options = s, drill.Options{Contenders: f.against, Seed: f.seed, Config: mine, Patience: f.patience, Progress: progress(c.ErrOrStderr(), s.Name)}
-		if f.short {
-			if !c.Flags().Changed("against") {
-				p.options.Contenders = s.Against()
-			}
+		if f.short && !c.Flags().Changed("against") {
+			p.options.Contenders = s.Against()
 		}
 		if mine != nil {
 			if p.scenario, err = mine.Fit(s); err != nil {
@@ -187,7 +184,10 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 		if f.short {
 			p.scenario = p.scenario.Short()
 		}
-		running.Go(func() { p.play(f.repeat) })
+	}
+	var running sync.WaitGroup
+	for i := range plays {
+		running.Go(func() { plays[i].play(f.repeat) })
 	}
 	running.Wait()
 	var results []*drill.Result
@@ -253,6 +253,7 @@ func (p *played) play(times int) {
 		}
 		if n == 0 {
 			p.result = r
+			continue
 		}
 		for _, d := range p.result.Differs(r) {
 			p.differs = append(p.differs, fmt.Sprintf("play %d of %d: %s", n+1, times, d))

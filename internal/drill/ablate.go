@@ -2,7 +2,6 @@ package drill
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -22,22 +21,31 @@ type Proof struct {
 }
 
 // Ablate plays every scenario that names a weakened router among those that
-// are to miss a criterion. Progress may be nil.
+// are to miss a criterion, with the router and all of them. Progress may be
+// nil.
 func Ablate(scenarios []*Scenario, seed uint64, progress func(contender string, at, of time.Duration)) ([]Ablation, error) {
 	var out []Ablation
 	for _, w := range withouts {
-		a := Ablation{Protection: w.name, About: w.about}
-		for _, s := range scenarios {
-			if !s.names(without + w.name) {
-				continue
+		out = append(out, Ablation{Protection: w.name, About: w.about})
+	}
+	for _, s := range scenarios {
+		against := []string{"router"}
+		for _, name := range Without() {
+			if s.names(name) {
+				against = append(against, name)
 			}
-			r, err := Play(s, Options{Contenders: []string{"router", without + w.name}, Seed: seed, Progress: progress})
-			if err != nil {
-				return nil, err
-			}
-			a.Proofs = append(a.Proofs, proof(r))
 		}
-		out = append(out, a)
+		if len(against) == 1 {
+			continue
+		}
+		r, err := Play(s, Options{Contenders: against, Seed: seed, Progress: progress})
+		if err != nil {
+			return nil, err
+		}
+		for _, weak := range r.Runs[1:] {
+			i := slices.IndexFunc(withouts, func(w lacking) bool { return without+w.name == weak.Contender })
+			out[i].Proofs = append(out[i].Proofs, proof(s.Name, r.Runs[0], weak))
+		}
 	}
 	return out, nil
 }
@@ -48,9 +56,8 @@ func (s *Scenario) names(contender string) bool {
 }
 
 // proof compares the router with its weakened self.
-func proof(r *Result) Proof {
-	p := Proof{Scenario: r.Scenario}
-	whole, weak := r.Runs[0], r.Runs[1]
+func proof(scenario string, whole, weak Run) Proof {
+	p := Proof{Scenario: scenario}
 	for i, j := range weak.Criteria {
 		switch {
 		case whole.Criteria[i].Met && !j.Met:
@@ -73,13 +80,4 @@ func (a *Ablation) Proven() bool {
 		missed = missed || len(p.Missed) > 0
 	}
 	return missed
-}
-
-// String names the drills.
-func (a *Ablation) String() string {
-	var names []string
-	for _, p := range a.Proofs {
-		names = append(names, p.Scenario)
-	}
-	return strings.Join(names, ", ")
 }

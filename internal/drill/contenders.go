@@ -14,33 +14,29 @@ type kind struct {
 
 var kinds = append([]kind{
 	{"router", "this router as it is shipped, with its default policies", newRouter},
-	{"naive", "no protection: calls go to the first target, and clients retry as the scenario says", func(p *play, _ Options) (contender, error) {
-		return newFront(p, func(int) caller { return &direct{play: p} }), nil
-	}},
-	{"naive-limited", "the same, behind limits for each workload as the router has them, refused before the body is read", func(p *play, _ Options) (contender, error) {
-		return newFront(p, func(int) caller { return newLimited(p, &direct{play: p}) }), nil
-	}},
+	{"naive", "no protection: calls go to the first target, and clients retry as the scenario says", modelled(naive).make},
+	{"naive-limited", "the same, behind limits for each workload as the router has them, refused before the body is read", limited(naive).make},
 	{"sample-breaker", "fallback loop over targets, each behind a breaker: 5 failures in a row open it for 30 s, then every call is let through and one success closes it", looping(
 		func() policy { return policy{each: 1} },
 		func() gatekeeper { return &inARow{limit: 5, pause: 30 * time.Second} },
-	)},
-	{"ratio-breaker", "fallback loop over targets, each behind a breaker: half of at least 10 calls within 10 s open it for 30 s, then one call decides", looping(
-		func() policy { return policy{each: 1} },
-		func() gatekeeper {
-			return &ratio{least: 10, share: 0.5, window: 10 * time.Second, pause: 30 * time.Second}
-		},
-	)},
-	{"ratio-breaker-limited", "the same, behind limits for each workload as the router has them, refused before the body is read", limited(looping(
-		func() policy { return policy{each: 1} },
-		func() gatekeeper {
-			return &ratio{least: 10, share: 0.5, window: 10 * time.Second, pause: 30 * time.Second}
-		},
-	))},
+	).make},
+	{"ratio-breaker", "fallback loop over targets, each behind a breaker: half of at least 10 calls within 10 s open it for 30 s, then one call decides", ratioBreaker.make},
+	{"ratio-breaker-limited", "the same, behind limits for each workload as the router has them, refused before the body is read", limited(ratioBreaker).make},
 	{"retry-3", "fallback loop without a breaker: 3 calls at each target with a pause of 0.5 s, doubled (num_retries 3, as in the examples of a widely used gateway)", looping(
 		func() policy { return policy{each: 3, pause: backoff{base: 500 * time.Millisecond}} },
 		func() gatekeeper { return open{} },
-	)},
+	).make},
 }, proxies...)
+
+// naive calls the first target.
+func naive(p *play, _ int) caller { return &direct{play: p} }
+
+var ratioBreaker = looping(
+	func() policy { return policy{each: 1} },
+	func() gatekeeper {
+		return &ratio{least: 10, share: 0.5, window: 10 * time.Second, pause: 30 * time.Second}
+	},
+)
 
 // Names lists the contenders that a scenario is played with.
 func Names() (names []string) {

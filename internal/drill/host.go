@@ -209,6 +209,10 @@ func (h *host) stream(w http.ResponseWriter, a *answer, gone <-chan struct{}) {
 	fmt.Fprintf(w, piece, first, "null")
 	_ = http.NewResponseController(w).Flush()
 	h.server.content(a)
+	if a.mode == ModeCut && a.rest == 0 {
+		hangUp(w)
+		return
+	}
 	for left := a.rest; left > 0; left -= longestPause {
 		if !h.wait(w, min(left, longestPause), a, gone) {
 			return

@@ -14,15 +14,18 @@ type gate struct {
 	limits map[string]*admit.Limiter
 }
 
-func newLimited(p *play, inner caller) caller {
-	g := &gate{caller: inner, limits: map[string]*admit.Limiter{}}
-	for i := range p.Workloads {
-		w := &p.Workloads[i]
-		for n := range w.Callers {
-			g.limits[callerName(w, n)] = admit.NewLimiter(admit.Limits{RPM: int64(w.RPM), Concurrency: w.Concurrency})
+// limited puts a model behind limits.
+func limited(m modelled) modelled {
+	return func(p *play, instance int) caller {
+		g := &gate{caller: m(p, instance), limits: map[string]*admit.Limiter{}}
+		for i := range p.Workloads {
+			w := &p.Workloads[i]
+			for n := range w.Callers {
+				g.limits[callerName(w, n)] = admit.NewLimiter(admit.Limits{RPM: int64(w.RPM), Concurrency: w.Concurrency})
+			}
 		}
+		return g
 	}
-	return g
 }
 
 func (g *gate) call(ctx context.Context, c call) reply {
@@ -32,21 +35,4 @@ func (g *gate) call(ctx context.Context, c call) reply {
 	}
 	defer func() { permit.Leave(time.Now(), -1) }()
 	return g.caller.call(ctx, c)
-}
-
-// limited puts a contender behind limits.
-func limited(make func(*play, Options) (contender, error)) func(*play, Options) (contender, error) {
-	return func(p *play, o Options) (contender, error) {
-		c, err := make(p, o)
-		f, ok := c.(*front)
-		if err != nil || !ok {
-			return c, err
-		}
-		policy := f.policy
-		f.policy = func(instance int) caller { return newLimited(p, policy(instance)) }
-		for i, r := range f.rooms {
-			r.policy = f.policy(i + 1)
-		}
-		return f, nil
-	}
 }

@@ -32,23 +32,21 @@ func any5xx(r reply) bool { return r.status >= 500 }
 // preference, all workers of a proxy share what they know, and a call gets half
 // the time that its caller has.
 var proxies = []kind{
-	{"passive-1-in-10s", "proxy with passive health checks: 1 connection error or timeout takes a target out for 10 s, then one trial; what was not sent goes to the next target at once, any status is the answer (nginx: max_fails, fail_timeout, proxy_next_upstream)", proxied(passive1)},
-	{"passive-1-in-10s-5xx", "the same, set to pass requests on that were sent, and to take 429, 500 and 502 to 504 for failures (nginx: non_idempotent, http_429, http_500 to http_504)", proxied(passive5xx)},
-	{"cooldown-half-in-60s", "gateway with cool-downs: 3 calls at a target without a pause, then the next; a 429, or failures of more than half of at least 5 calls in a minute, cool it for 5 s (LiteLLM router: num_retries, order, cooldown_time)", proxied(cooldown)},
-	{"retry-5-backoff-60s", "gateway without a breaker: 5 retries at each target after 1 s, doubled, obeying up to 60 s of Retry-After, then the next target (Portkey: retry, fallback)", proxied(retry5)},
-	{"ejection-5-budget-20", "proxy with outlier detection: 5 failures in a row eject a target for 30 s times the ejections so far, one target at a time; one retry on 5xx, retries at most 20 % of the requests under way (Envoy: outlier_detection, retry_budget)", proxied(ejection5)},
-	{"ejection-1-retry-5", "the same with the provider fallback of its gateway: one failure ejects for 5 s times the ejections so far, any number of targets; 5 retries on 500 and without a connection, a target after the other, after 0.1 s to 10 s (Envoy AI Gateway: provider fallback)", proxied(ejection1)},
+	{"passive-1-in-10s", "proxy with passive health checks: 1 connection error or timeout takes a target out for 10 s, then one trial; what was not sent goes to the next target at once, any status is the answer (nginx: max_fails, fail_timeout, proxy_next_upstream)", proxied(passive1).make},
+	{"passive-1-in-10s-5xx", "the same, set to pass requests on that were sent, and to take 429, 500 and 502 to 504 for failures (nginx: non_idempotent, http_429, http_500 to http_504)", proxied(passive5xx).make},
+	{"cooldown-half-in-60s", "gateway with cool-downs: 3 calls at a target without a pause, then the next; a 429, or failures of more than half of at least 5 calls in a minute, cool it for 5 s (LiteLLM router: num_retries, order, cooldown_time)", proxied(cooldown).make},
+	{"retry-5-backoff-60s", "gateway without a breaker: 5 retries at each target after 1 s, doubled, obeying up to 60 s of Retry-After, then the next target (Portkey: retry, fallback)", proxied(retry5).make},
+	{"ejection-5-budget-20", "proxy with outlier detection: 5 failures in a row eject a target for 30 s times the ejections so far, one target at a time; one retry on 5xx, retries at most 20 % of the requests under way (Envoy: outlier_detection, retry_budget)", proxied(ejection5).make},
+	{"ejection-1-retry-5", "the same with the provider fallback of its gateway: one failure ejects for 5 s times the ejections so far, any number of targets; 5 retries on 500 and without a connection, a target after the other, after 0.1 s to 10 s (Envoy AI Gateway: provider fallback)", proxied(ejection1).make},
 }
 
-// proxied makes a contender of a policy and its gates for n targets.
-func proxied(how func(n int) (policy, []gatekeeper)) func(*play, Options) (contender, error) {
-	return func(p *play, _ Options) (contender, error) {
-		return newFront(p, func(instance int) caller { return newProxy(p, instance, how) }), nil
-	}
+// proxied is a model of a policy and its gates for n targets.
+func proxied(how func(n int) (policy, []gatekeeper)) modelled {
+	return func(p *play, instance int) caller { return newProxy(p, instance, how) }
 }
 
 // looping is proxied with a gate of the same kind for each target.
-func looping(how func() policy, gate func() gatekeeper) func(*play, Options) (contender, error) {
+func looping(how func() policy, gate func() gatekeeper) modelled {
 	return proxied(func(n int) (policy, []gatekeeper) {
 		var gates []gatekeeper
 		for range n {

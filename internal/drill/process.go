@@ -51,6 +51,12 @@ func (p *process) begin() error {
 	return err
 }
 
+// buffered is what the process holds by its own ledger.
+func (p *process) buffered() int64 {
+	a, _ := p.current()
+	return a.Buffered()
+}
+
 // draw is the process's source of chance.
 func (p *process) draw() func() float64 {
 	var n atomic.Uint64

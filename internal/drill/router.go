@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hourthree/hourthree/internal/app"
 	"github.com/hourthree/hourthree/internal/breaker"
 	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/memnet"
 )
 
@@ -22,23 +22,21 @@ import (
 // client, over connections in memory; one for each instance of the scenario's
 // gateway.
 type router struct {
-	*play
+	*rooms
 	mine    *Mine
 	weaken  weakness
 	net     *memnet.Net
 	client  *http.Client
-	rooms   []*room
 	process []*process
 	hosts   []*http.Server
 	wg      sync.WaitGroup
-	turn    atomic.Uint64
 	closing atomic.Bool // nothing begins any more
 }
 
 func newRouter(p *play, o Options) (contender, error) { return newWeakened(p, o, weakness{}) }
 
 func newWeakened(p *play, o Options, w weakness) (contender, error) {
-	r := &router{play: p, mine: o.Config, weaken: w, net: memnet.New(), rooms: p.newRooms()}
+	r := &router{rooms: newRooms(p), mine: o.Config, weaken: w, net: memnet.New()}
 	for _, v := range p.servers {
 		h := &host{play: p, server: v, workloads: map[string]*Workload{}}
 		for i := range p.Workloads {
@@ -50,8 +48,9 @@ func newWeakened(p *play, o Options, w weakness) (contender, error) {
 		r.wg.Go(func() { _ = s.Serve(l) }) // ends with close
 	}
 	r.client = &http.Client{Transport: &http.Transport{DialContext: r.net.Dial, MaxIdleConnsPerHost: 4096}}
-	for i := range r.rooms {
+	for i, room := range r.all {
 		r.process = append(r.process, &process{router: r, number: i})
+		room.other, room.died = r.process[i].buffered, func() { r.died(i) }
 		if err := r.process[i].begin(); err != nil {
 			r.close()
 			return nil, err
@@ -79,7 +78,7 @@ func (r *router) died(i int) {
 	old, _ := p.current()
 	r.wg.Go(func() {
 		p.kill()
-		time.Sleep(r.rooms[i].machine.down)
+		time.Sleep(r.all[i].machine.down)
 		if now, _ := p.current(); now == old {
 			_ = p.begin() // it began with the same configuration before
 		}
@@ -88,57 +87,24 @@ func (r *router) died(i int) {
 
 // act does what an operator does.
 func (r *router) act(a Action) {
-	for i, p := range r.process {
-		if a.Instance > 0 && a.Instance != i+1 {
-			continue
-		}
+	r.each(a, func(i int) {
+		p, room := r.process[i], r.all[i]
 		switch a.Do {
 		case "reload":
 			now, _ := p.current()
 			_ = now.Reload() // counted and shown by the router itself
 		case "restart":
-			r.away(i, true)
+			room.leave(true)
 			p.stop()
 			_ = p.begin() // as before
-			r.away(i, false)
+			room.leave(false)
 		case "kill":
-			room := r.rooms[i]
-			room.mu.Lock()
-			room.machine.kill(time.Now())
-			room.book.killed(r.since())
-			room.mu.Unlock()
-			r.died(i)
+			room.kill()
 		case "drain":
-			r.away(i, true)
+			room.leave(true)
 			p.stop()
 		}
-		if a.Every > 0 && i < len(r.process)-1 {
-			time.Sleep(a.Every)
-		}
-	}
-}
-
-// away takes an instance out of the round, or back in.
-func (r *router) away(i int, yes bool) {
-	r.rooms[i].mu.Lock()
-	r.rooms[i].away = yes
-	r.rooms[i].mu.Unlock()
-}
-
-// next is the instance whose turn it is, -1 when none serves.
-func (r *router) next() int {
-	for range r.rooms {
-		i := int(r.turn.Add(1)) % len(r.rooms)
-		room := r.rooms[i]
-		room.mu.Lock()
-		_, up := room.machine.serves(time.Now())
-		up = up && !room.away
-		room.mu.Unlock()
-		if up {
-			return i
-		}
-	}
-	return -1
+	})
 }
 
 // call is one HTTP request of a client. On a gateway with bounds it waits for
@@ -148,58 +114,23 @@ func (r *router) call(ctx context.Context, c call) reply {
 	if i < 0 {
 		return reply{broken: true}
 	}
-	a, addr := r.process[i].current()
+	_, addr := r.process[i].current()
 	if r.Gateway == nil {
 		return r.send(ctx, addr, c)
 	}
-	room := r.rooms[i]
-	queued, full := room.arrive(r, i, a, c)
-	held := r.waiting(c)
-	defer func() { room.exit(held) }()
-	if full { // the system turns the connection away
+	x := r.all[i].enter()
+	defer x.exit()
+	if x.full {
 		return reply{broken: true}
 	}
-	if !wait(queued, ctx.Done()) {
+	if !wait(x.queued, ctx.Done()) {
 		return reply{late: true}
 	}
-	held += room.take(r, i, a, max(0, int64(r.Gateway.PerCall)-leased)-held)
+	// The body is in the router's own ledger, with a part of what a call takes.
+	x.serve(max(0, int64(r.Gateway.PerCall)-gateway.BaseLease))
 	out := r.send(ctx, addr, c)
-	room.pay(r.Gateway, out)
+	x.pay(out)
 	return out
-}
-
-// leased is the part of a call's memory that the router's own ledger counts
-// (gateway.baseLease).
-const leased = 64 << 10
-
-// arrive puts a call on the instance, at the cost of an early refusal. What
-// its body takes is in the router's own ledger.
-func (r *room) arrive(p *router, i int, a *app.App, c call) (queued time.Duration, full bool) {
-	now, at := time.Now(), p.since()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	buffered := a.Buffered()
-	if r.machine.enter(now, p.waiting(c), buffered) {
-		r.book.killed(at)
-		p.died(i)
-	}
-	full, queued = r.machine.full(now), r.machine.waits(now)
-	r.machine.work(now, 1, p.Gateway.Early)
-	r.book.beginAt(at, &r.machine, now, full, r.machine.held+buffered)
-	return queued, full
-}
-
-// take is what a call takes more when it is served.
-func (r *room) take(p *router, i int, a *app.App, more int64) int64 {
-	now, at, buffered := time.Now(), p.since(), a.Buffered()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.machine.hold(now, more, buffered) {
-		r.book.killed(at)
-		p.died(i)
-	}
-	r.book.holds(at, r.machine.held+buffered)
-	return more
 }
 
 // send makes the request.

@@ -2,7 +2,7 @@ package drill
 
 import "slices"
 
-// Short is the scenario with fewer requests, as its short says: rates, and what
+// Short is the scenario with fewer requests, as its thin says: rates, and what
 // bears them, are that share of what is written. Ratios and times stay, and so
 // should the verdicts.
 func (s *Scenario) Short() *Scenario {

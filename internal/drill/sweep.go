@@ -52,6 +52,9 @@ func (w Sweep) Run(s *Scenario) ([]Point, error) {
 	if len(s.Faults) == 0 {
 		return nil, fmt.Errorf("%s has no faults to vary", s.Name)
 	}
+	if s.offered() == 0 {
+		return nil, fmt.Errorf("%s: nobody calls at its beginning, so that there is no load to vary", s.Name)
+	}
 	var points []Point
 	durations := w.Durations
 	if len(durations) == 0 {
@@ -130,22 +133,27 @@ func (s *Scenario) trouble() (from, until time.Duration) {
 	return from, until
 }
 
+// offered is the load at the beginning, in requests a second.
+func (s *Scenario) offered() (rps float64) {
+	for _, w := range s.Workloads {
+		if len(w.Rate) > 0 {
+			rps += w.Rate[0].RPS * float64(w.Callers)
+		}
+	}
+	return rps
+}
+
 // vary is the scenario at a share of its first target's capacity, with faults
 // of another depth and, unless duration is 0, length.
 func (s *Scenario) vary(load, depth float64, duration time.Duration) *Scenario {
 	out := *s
 	out.Workloads, out.Faults = slices.Clone(s.Workloads), slices.Clone(s.Faults)
-	offered := 0.0
-	for _, w := range s.Workloads {
-		if len(w.Rate) > 0 {
-			offered += w.Rate[0].RPS * float64(w.Callers)
-		}
-	}
+	offered := s.offered()
 	for i := range out.Workloads {
 		w := &out.Workloads[i]
 		w.Rate = slices.Clone(w.Rate)
 		for k := range w.Rate {
-			w.Rate[k].RPS *= load * s.Targets[0].Capacity / max(offered, 1e-9)
+			w.Rate[k].RPS *= load * s.Targets[0].Capacity / offered
 		}
 		w.RPM = 0 // a limit belongs to the load as written
 	}

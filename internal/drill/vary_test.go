@@ -190,7 +190,7 @@ models:
 workloads: {team: {keys: [k-of-the-team], limits: {tpm: 800}}}
 `)
 	s := fitted(t, m, scenario(t, outage))
-	c := (&process{router: &router{play: &play{Scenario: s}, mine: m}}).config("", "")
+	c := (&process{router: &router{rooms: &rooms{play: &play{Scenario: s}}, mine: m}}).config("", "")
 	targets := c.Models["m"].Targets
 	if len(targets) != 2 || targets[0].Order != 1 || targets[1].Order != 1 || targets[0].Weight != 3 || targets[0].Limits.TPM != 9000 || targets[0].Timeouts == nil {
 		t.Errorf("targets: %+v", targets)
@@ -352,12 +352,12 @@ func TestAblation(t *testing.T) {
 		{Contender: "router", Criteria: []Judgement{{Name: "one", Met: true}, {Name: "two", Met: true}}},
 		{Contender: "router-without-ramp", Criteria: []Judgement{{Name: "one"}, {Name: "two", Met: true, Fails: []string{"router-without-ramp"}}}},
 	}}
-	a := Ablation{Proofs: []Proof{proof(r)}}
+	a := Ablation{Proofs: []Proof{proof("s", r.Runs[0], r.Runs[1])}}
 	if a.Proven() || len(a.Proofs[0].Missed) != 1 || len(a.Proofs[0].Met) != 1 {
 		t.Errorf("%+v", a)
 	}
 	r.Runs[1].Criteria[1].Met = false
-	if a = (Ablation{Proofs: []Proof{proof(r)}}); !a.Proven() {
+	if a = (Ablation{Proofs: []Proof{proof("s", r.Runs[0], r.Runs[1])}}); !a.Proven() {
 		t.Errorf("%+v", a)
 	}
 	if (&Ablation{}).Proven() {

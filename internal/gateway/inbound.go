@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// baseLease is what every request takes of the memory budget besides its
+	// BaseLease is what every request takes of the memory budget besides its
 	// body: goroutines, buffers of both connections, headers, one read block of
 	// the answer. An open stream was measured at 60 to 70 KB (bench/speed, memory):
 	// with less, a ledger full of small requests would be more than the machine has.
-	baseLease = 64 << 10
+	BaseLease = 64 << 10
 	// bytesPerToken estimates prompt tokens from bytes until the answer tells
 	// the real number (algorithm notes, section 7).
 	bytesPerToken = 4

@@ -161,7 +161,7 @@ func (x *inbound) admit() bool {
 	}
 	x.permit = permit
 	if x.r.Body == nil || x.r.Body == http.NoBody {
-		lease, ok := x.Ledger.Reserve(baseLease)
+		lease, ok := x.Ledger.Reserve(BaseLease)
 		x.lease = lease
 		return ok || x.overloaded()
 	}
@@ -171,7 +171,7 @@ func (x *inbound) admit() bool {
 // read leases and reads the body. A body that no target may repeat and that
 // is large is passed on as it comes instead.
 func (x *inbound) read() bool {
-	lease, ok := x.Ledger.Reserve(baseLease)
+	lease, ok := x.Ledger.Reserve(BaseLease)
 	if !ok {
 		return x.overloaded()
 	}

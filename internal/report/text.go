@@ -135,29 +135,33 @@ func textCriteria(b *bytes.Buffer, r *drill.Run) {
 	}
 }
 
+// listing writes a line for each contender of which there is something to say,
+// below a head.
+func listing(b *bytes.Buffer, head string, runs []drill.Run, say func(*drill.Run) string) {
+	for i := range runs {
+		if said := say(&runs[i]); said != "" {
+			if head != "" {
+				b.WriteString("\n" + head + "\n")
+				head = ""
+			}
+			wrap(b, "  ", nameOf(&runs[i])+": "+said)
+		}
+	}
+}
+
 // textHollow lists what contenders met although they are to miss it.
 func textHollow(b *bytes.Buffer, runs []drill.Run) {
-	first := true
-	for i := range runs {
-		names := cleaned(runs[i].Toothless())
-		if len(names) == 0 {
-			continue
-		}
-		if first {
-			b.WriteString("\nproves nothing, for it is met by who is to miss it:\n")
-			first = false
-		}
-		wrap(b, "  ", nameOf(&runs[i])+": "+strings.Join(names, "; "))
-	}
+	listing(b, "proves nothing, for it is met by who is to miss it:", runs, func(r *drill.Run) string {
+		return strings.Join(cleaned(r.Toothless()), "; ")
+	})
 }
 
 // textPlaces lists the gateways and targets that have a bound of memory, or
 // crashed.
 func textPlaces(b *bytes.Buffer, runs []drill.Run) {
-	first := true
-	for i := range runs {
+	listing(b, "most memory, of its bound, and crashes:", runs, func(r *drill.Run) string {
 		var said []string
-		for _, p := range placesOf(&runs[i]) {
+		for _, p := range placesOf(r) {
 			if !p.notable {
 				continue
 			}
@@ -170,34 +174,22 @@ func textPlaces(b *bytes.Buffer, runs []drill.Run) {
 			}
 			said = append(said, text)
 		}
-		if len(said) == 0 {
-			continue
-		}
-		if first {
-			b.WriteString("\nmost memory, of its bound, and crashes:\n")
-			first = false
-		}
-		wrap(b, "  ", nameOf(&runs[i])+": "+strings.Join(said, "; "))
-	}
+		return strings.Join(said, "; ")
+	})
 }
 
 // textStatuses lists the last replies by status, where any was not 200.
 func textStatuses(b *bytes.Buffer, runs []drill.Run) {
-	first := true
-	for i := range runs {
-		if !told(&runs[i]) {
-			continue
+	listing(b, "last replies by status:", runs, func(r *drill.Run) string {
+		if !told(r) {
+			return ""
 		}
-		if first {
-			b.WriteString("\nlast replies by status:\n")
-			first = false
-		}
-		text := nameOf(&runs[i]) + ": " + statuses(runs[i].Totals)
-		if n := runs[i].Totals.Wrong; n > 0 {
+		text := statuses(r.Totals)
+		if n := r.Totals.Wrong; n > 0 {
 			text += "; wrong " + count(n)
 		}
-		wrap(b, "  ", text)
-	}
+		return text
+	})
 }
 
 // textSummary has a line for a scenario and a column for a contender, a few

@@ -131,8 +131,8 @@ func (m *Model) single() bool {
 // pick looks for it: the lowest order first, another failure domain before the
 // same one, balanced by weight, load, latency and success within one order.
 // Where no closed target takes the call, those that are not closed are asked by
-// their success share. A
-// second call to the same target comes last and only where evidence allows it.
+// their success share. A second call to the same target comes last and only where
+// evidence allows it.
 func (m *Model) pick(p *Pass) (*Call, Refusal) {
 	var refusal Refusal
 	p.Only = len(m.Entries) == 1 && m.Fallback == nil

@@ -1,0 +1,63 @@
+package drill
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/gateway"
+	"github.com/hourthree/hourthree/internal/virtual"
+)
+
+// TestWhatTheDrillKnowsOfTheRouter: which refusals come before the body is read,
+// and what of a call's memory its ledger counts. It fails when the router words
+// its refusals in another way, or leases something else.
+func TestWhatTheDrillKnowsOfTheRouter(t *testing.T) {
+	s := scenario(t, `
+name: known
+title: A limit of one a minute
+length: 1m
+gateway: {memory: 1GiB}
+workloads: [{name: w, rate: [{at: 0s, rps: 1}], rpm: 1}, {name: free, rate: [{at: 0s, rps: 1}]}]
+targets: [{name: t, capacity: 100, latency: 5s}, {name: bad, model: bad, capacity: 100}]
+faults: [{target: bad, at: 0s, until: 1m, mode: "400"}]
+criteria: [{name: c, expr: 'success("w", 0, 60) >= 0'}]
+`)
+	err := virtual.Run(func() {
+		p := &play{Scenario: s, start: time.Now(), books: newBooks(s)}
+		for i := range s.Targets {
+			p.servers = append(p.servers, newServer(s, &s.Targets[i], 1, p.books.targets[s.Targets[i].Name]))
+		}
+		made, err := newRouter(p, Options{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer made.close()
+		r := made.(*router)
+		ask := func(w int, model string) reply {
+			w2 := s.Workloads[w]
+			w2.Model = model
+			return r.call(context.Background(), call{Workload: &w2, id: 1, attempt: 1, bytes: bodySize})
+		}
+		if out := ask(0, "m"); !out.good || out.early {
+			t.Errorf("within the limit: %+v", out)
+		}
+		if out := ask(0, "m"); out.status != 429 || !out.early {
+			t.Errorf("beyond it: %+v", out)
+		}
+		if out := ask(1, "bad"); out.status != 400 || out.early {
+			t.Errorf("refused by the target: %+v", out)
+		}
+		done := make(chan reply)
+		go func() { done <- ask(1, "m") }()
+		time.Sleep(time.Second)
+		if held := r.process[0].buffered(); held != gateway.BaseLease+bodySize {
+			t.Errorf("a call of %d bytes holds %d by the ledger, and %d of it are no body", bodySize, held, gateway.BaseLease)
+		}
+		<-done
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
