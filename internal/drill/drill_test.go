@@ -179,7 +179,7 @@ func TestStickyHitsTheSame(t *testing.T) {
 // TestBrokenRequests: what the router cannot read it refuses without a call,
 // what only a target can tell after one. A model's name of any length will do.
 func TestBrokenRequests(t *testing.T) {
-	s, err := Parse([]byte(`
+	s := scenario(t, `
 name: broken
 title: Broken requests
 length: 10s
@@ -192,14 +192,8 @@ criteria:
   - {name: good, expr: 'success("good", 0, 10) == 1 && amp("good", 0, 10) == 1'}
   - {name: garbled, expr: 'status("garbled", 400, 0, 10) == 1 && amp("garbled", 0, 10) == 0', fails: [naive]}
   - {name: malformed, expr: 'status("malformed", 400, 0, 10) == 1 && amp("malformed", 0, 10) == 1'}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Play(s, Options{Contenders: []string{"router", "naive"}, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
+	r := played(t, s, Options{Contenders: []string{"router", "naive"}, Seed: 1})
 	if !r.Runs[0].Passed() || len(r.Runs[1].Toothless()) > 0 {
 		t.Errorf("the router %+v, naive %+v", r.Runs[0].Criteria, r.Runs[1].Criteria)
 	}
@@ -208,7 +202,7 @@ criteria:
 // TestTheEndMeetsAKill: an instance that would be back after the end stays away,
 // and the play ends.
 func TestTheEndMeetsAKill(t *testing.T) {
-	s, err := Parse([]byte(`
+	s := scenario(t, `
 name: kill
 title: A kill before the end
 length: 10s
@@ -217,10 +211,7 @@ workloads: [{name: w, rate: [{at: 0s, rps: 5}]}]
 targets: [{name: t, capacity: 50, queue: 1s, latency: 200ms}]
 actions: [{at: 5s, do: kill, instance: 1}]
 criteria: [{name: one, expr: 'crashes("gateway-1") == 1 && success("w", 6, 10) == 1'}]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	r, err := Play(s, Options{Contenders: []string{"router"}, Seed: 1})
 	if err != nil || !r.Runs[0].Passed() {
 		t.Errorf("%+v, %v", r, err)
@@ -231,7 +222,7 @@ criteria: [{name: one, expr: 'crashes("gateway-1") == 1 && success("w", 6, 10) =
 // orders what happens in the same instant, so counts may differ by a few; the
 // client alone has nothing to order.
 func TestSameSeedSameVerdict(t *testing.T) {
-	s, err := Parse([]byte(`
+	s := scenario(t, `
 name: short
 title: A minute and a half
 length: 3m
@@ -241,16 +232,10 @@ faults: [{target: a, at: 1m, until: 2m, mode: "500", share: 0.9, after: 50ms}]
 criteria:
   - {name: answered, expr: 'success("w", 0, 180) >= 0.995', fails: [naive]}
   - {name: left, expr: 'left_after("a", 60) <= 10', fails: [naive]}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	var first *Result
 	for range 3 {
-		r, err := Play(s, Options{Contenders: Names(), Seed: 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := played(t, s, Options{Contenders: Names(), Seed: 3})
 		for i, run := range r.Runs {
 			if run.Contender == "router" && (!run.Passed() || len(run.Targets[0].Moves) == 0) {
 				t.Errorf("the router: %+v, moves %v", run.Criteria, run.Targets[0].Moves)
@@ -280,10 +265,7 @@ func TestTheRouterPasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Play(s, Options{Contenders: Names(), Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := played(t, s, Options{Contenders: Names(), Seed: 1})
 	for i := range r.Runs {
 		if run := &r.Runs[i]; run.Passed() != (run.Contender == "router") || len(run.Toothless()) > 0 {
 			t.Errorf("%s: %+v", run.Contender, run.Criteria)
@@ -295,7 +277,7 @@ func TestTheRouterPasses(t *testing.T) {
 // target is warm, at a target whose model has a longer name than the router
 // puts in its place.
 func TestAReturnIsMeasured(t *testing.T) {
-	s, err := Parse([]byte(`
+	s := scenario(t, `
 name: return
 title: Twice the rate, after a cold start
 length: 3m
@@ -307,14 +289,8 @@ criteria:
   - {name: growth, expr: 'rise("t", 0, 180, 30) > 0.95 && rise("t", 0, 180, 30) < 1.05'}
   - {name: none before, expr: 'rise("t", 0, 90, 30) < 0.05'}
   - {name: warm, expr: 'warm_after("t", 60) >= 19 && warm_after("t", 60) <= 22'}
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Play(s, Options{Contenders: []string{"router", "naive"}, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
+	r := played(t, s, Options{Contenders: []string{"router", "naive"}, Seed: 1})
 	for i := range r.Runs {
 		if run := &r.Runs[i]; !run.Passed() {
 			t.Errorf("%s: %+v", run.Contender, run.Criteria)
@@ -331,14 +307,8 @@ func TestTheDocumentIsRight(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(data), "```yaml\n")
 	example, _, _ := strings.Cut(rest, "```")
-	s, err := Parse([]byte(example))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Play(s, Options{Contenders: []string{"router", "naive"}, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := scenario(t, example)
+	r := played(t, s, Options{Contenders: []string{"router", "naive"}, Seed: 1})
 	if !r.Runs[0].Passed() || r.Runs[1].Passed() || len(r.Runs[1].Toothless()) > 0 {
 		t.Errorf("the router %+v, naive %+v", r.Runs[0].Criteria, r.Runs[1].Criteria)
 	}

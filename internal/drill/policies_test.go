@@ -271,7 +271,7 @@ func TestGates(t *testing.T) {
 
 // TestProxiesFallBack: a target without a connection costs no proxy its requests.
 func TestProxiesFallBack(t *testing.T) {
-	s, err := Parse([]byte(`
+	s := scenario(t, `
 name: short
 title: No connection
 length: 2m
@@ -279,18 +279,12 @@ workloads: [{name: w, rate: [{at: 0s, rps: 10}], timeout: 60s}]
 targets: [{name: a, capacity: 50, queue: 1s, latency: 200ms}, {name: b, capacity: 50, queue: 1s, latency: 300ms}]
 faults: [{target: a, at: 30s, until: 90s, mode: connect}]
 criteria: [{name: answered, expr: 'success("w", 40, 120) >= 0.99', fails: [naive]}]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	var names []string
 	for _, k := range proxies {
 		names = append(names, k.name)
 	}
-	r, err := Play(s, Options{Contenders: names, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := played(t, s, Options{Contenders: names, Seed: 1})
 	for i := range r.Runs {
 		if run := &r.Runs[i]; !run.Passed() {
 			t.Errorf("%s: %+v", run.Contender, run.Criteria)

@@ -19,6 +19,16 @@ func scenario(t *testing.T, text string) *Scenario {
 	return s
 }
 
+// played plays one for a test.
+func played(t *testing.T, s *Scenario, o Options) *Result {
+	t.Helper()
+	r, err := Play(s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 const outage = `
 name: outage
 title: One of two
@@ -248,10 +258,7 @@ func TestMineIsPlayed(t *testing.T) {
 		t.Fatal(ps)
 	}
 	m, _ := NewMine(c, "")
-	r, err := Play(fitted(t, m, scenario(t, outage)), Options{Contenders: []string{"router"}, Seed: 1, Config: m})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := played(t, fitted(t, m, scenario(t, outage)), Options{Contenders: []string{"router"}, Seed: 1, Config: m})
 	if c := r.Runs[0].counts("", 10, 30); float64(c.Good)/float64(c.Fresh) > 0.15 || c.Status[429] == 0 {
 		t.Errorf("one call a second of ten is allowed: %+v", c)
 	}

@@ -93,15 +93,21 @@ func TestOverflow(t *testing.T) {
 		if c.crowded {
 			crowd(t, second, now)
 		}
-		p := pass(now, seeded())
-		p.Extra = c.extra
-		call, r := m.Pick(p)
-		switch {
-		case call == nil:
-			t.Errorf("%s: refused: %+v", c.name, r)
-		case call.Target.spec.Name != c.want:
-			t.Errorf("%s: went to %s, want %s", c.name, call.Target.spec.Name, c.want)
-		}
+		goesTo(t, c.name, m, now, c.extra, c.want)
+	}
+}
+
+// goesTo checks where a model sends an attempt.
+func goesTo(t *testing.T, name string, m *Model, now time.Time, extra bool, want string) {
+	t.Helper()
+	p := pass(now, seeded())
+	p.Extra = extra
+	call, r := m.Pick(p)
+	switch {
+	case call == nil:
+		t.Errorf("%s: refused: %+v", name, r)
+	case call.Target.spec.Name != want:
+		t.Errorf("%s: went to %s, want %s", name, call.Target.spec.Name, want)
 	}
 }
 

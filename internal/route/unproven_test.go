@@ -84,14 +84,6 @@ func TestPiledUpFirstChoice(t *testing.T) {
 		if second := c.second(); second != nil {
 			m = order(first, second)
 		}
-		p := pass(now, seeded())
-		p.Extra = c.extra
-		call, r := m.Pick(p)
-		switch {
-		case call == nil:
-			t.Errorf("%s: refused: %+v", c.name, r)
-		case call.Target.spec.Name != c.want:
-			t.Errorf("%s: went to %s, want %s", c.name, call.Target.spec.Name, c.want)
-		}
+		goesTo(t, c.name, m, now, c.extra, c.want)
 	}
 }

@@ -7,15 +7,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"log"
 	"os"
 	"reflect"
 	"strings"
 
 	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/typedoc"
 )
 
 func main() {
@@ -51,37 +49,17 @@ func generate(dir string) (map[string][]byte, error) {
 	}, nil
 }
 
-// readComments returns the comments of types and fields, by Type and
-// Type.Field, on one line each. A field without one is an error: the comment
-// is its documentation.
+// readComments returns the comments of types and fields. A field without one is
+// an error: the comment is its documentation.
 func readComments(path string) (map[string]string, error) {
-	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	for _, decl := range f.Decls {
-		gen, ok := decl.(*ast.GenDecl)
-		if !ok || gen.Tok != token.TYPE {
-			continue
-		}
-		spec := gen.Specs[0].(*ast.TypeSpec)
-		out[spec.Name.Name] = oneLine(gen.Doc)
-		st, ok := spec.Type.(*ast.StructType)
-		if !ok {
-			continue
-		}
-		for _, field := range st.Fields.List {
-			name := spec.Name.Name + "." + field.Names[0].Name
-			if out[name] = oneLine(field.Doc); out[name] == "" {
-				return nil, fmt.Errorf("%s has no comment", name)
-			}
+	comments, err := typedoc.Read(path)
+	for name, text := range comments {
+		if text == "" && strings.Contains(name, ".") {
+			return nil, fmt.Errorf("%s has no comment", name)
 		}
 	}
-	return out, nil
+	return comments, err
 }
-
-func oneLine(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
 
 // defaults are the values that a new element of a list or map, or an optional
 // section, has.

@@ -3,9 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/hourthree/hourthree/internal/drill"
+	"github.com/hourthree/hourthree/internal/typedoc"
 )
 
 type schema = map[string]any
@@ -36,7 +34,7 @@ var required = map[string][]string{
 
 // schemaOf writes the schema of scenario files.
 func schemaOf(source string) ([]byte, error) {
-	comments, err := readComments(source)
+	comments, err := typedoc.Read(source)
 	if err != nil {
 		return nil, err
 	}
@@ -51,39 +49,6 @@ func schemaOf(source string) ([]byte, error) {
 	text, err := json.MarshalIndent(s, "", "  ")
 	return append(text, '\n'), err
 }
-
-// readComments returns the comments of types and fields, by Type and
-// Type.Field, on one line each.
-func readComments(path string) (map[string]string, error) {
-	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]string{}
-	ast.Inspect(f, func(n ast.Node) bool {
-		gen, ok := n.(*ast.GenDecl)
-		if !ok || gen.Tok != token.TYPE {
-			return true
-		}
-		for _, spec := range gen.Specs {
-			spec := spec.(*ast.TypeSpec) // of a GenDecl of types
-			out[spec.Name.Name] = oneLine(gen.Doc)
-			st, ok := spec.Type.(*ast.StructType)
-			if !ok {
-				continue
-			}
-			for _, field := range st.Fields.List {
-				for _, name := range field.Names {
-					out[spec.Name.Name+"."+name.Name] = strings.TrimSpace(oneLine(field.Doc) + " " + oneLine(field.Comment))
-				}
-			}
-		}
-		return false
-	})
-	return out, nil
-}
-
-func oneLine(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
 
 type schemaWriter struct {
 	comments map[string]string
