@@ -22,6 +22,7 @@ import (
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/learn"
 	"github.com/hourthree/hourthree/internal/provider"
+	"github.com/hourthree/hourthree/internal/queue"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/workload"
 )
@@ -273,7 +274,8 @@ func (d *draft) workloads() []workload.Spec {
 	specs := make([]workload.Spec, 0, len(d.config.Workloads))
 	for _, name := range slices.Sorted(maps.Keys(d.config.Workloads)) {
 		w := d.config.Workloads[name]
-		s := workload.Spec{Name: name, Models: w.Models, Priority: w.Priority, Budget: d.retry(),
+		priority, _ := queue.ParsePriority(w.Priority) // the configuration has been checked
+		s := workload.Spec{Name: name, Models: w.Models, Priority: priority, Budget: d.retry(),
 			Limits: admit.Limits{RPM: w.Limits.RPM, TPM: w.Limits.TPM, Concurrency: w.Limits.Concurrency}}
 		for _, k := range w.Keys {
 			s.Keys = append(s.Keys, k.Reveal())

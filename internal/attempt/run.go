@@ -22,6 +22,7 @@ import (
 	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/learn"
 	"github.com/hourthree/hourthree/internal/provider"
+	"github.com/hourthree/hourthree/internal/queue"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/wire"
 	"github.com/hourthree/hourthree/internal/workload"
@@ -59,6 +60,7 @@ type Request struct {
 	Lease    *admit.Lease // pays for Body and for what is held of the answer
 	Model    *route.Model
 	Workload *workload.Workload
+	Priority queue.Priority
 	// Upstreams has every target of Model and of its fallbacks.
 	Upstreams map[*route.Target]*Upstream
 	Class     learn.Class

@@ -304,7 +304,7 @@ func (x *inbound) request(m *route.Model) *attempt.Request {
 	q := &attempt.Request{
 		ID: x.id, Method: x.r.Method, Endpoint: x.where.endpoint, Path: x.where.path, RawQuery: x.r.URL.RawQuery,
 		Header: x.r.Header, Control: x.ctl, Body: x.body, Envelope: &x.envelope, Lease: x.lease,
-		Model: m, Workload: x.workload, Upstreams: x.Upstreams,
+		Model: m, Workload: x.workload, Priority: x.workload.Priority(), Upstreams: x.Upstreams,
 		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.Tokens[x.workload.Name()],
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
 		Repeat: x.repeats > 0, Attempts: x.Attempts, Prior: x.out.Notes, Gate: x.Gate,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/admit"
 	"github.com/hourthree/hourthree/internal/budget"
+	"github.com/hourthree/hourthree/internal/queue"
 )
 
 // Open is the name of the one workload that serves everybody when no
@@ -26,7 +27,7 @@ type Spec struct {
 	Name     string
 	Keys     []string // plain, or "sha256:" and 64 hex digits
 	Models   []string // allowed models; empty allows all
-	Priority string   // critical, interactive or batch
+	Priority queue.Priority
 	Limits   admit.Limits
 	Budget   budget.Config
 }
@@ -81,6 +82,13 @@ func (w *Workload) Allows(model string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.models == nil || w.models[model]
+}
+
+// Priority is how much its requests matter.
+func (w *Workload) Priority() queue.Priority {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.spec.Priority
 }
 
 // Restricted reports that the workload may use some models only.
@@ -163,7 +171,7 @@ func (w *Workload) State(now time.Time) State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := State{
-		Name: w.name, Priority: w.spec.Priority, Inbound: w.inbound, Repeats: w.repeats,
+		Name: w.name, Priority: w.spec.Priority.String(), Inbound: w.inbound, Repeats: w.repeats,
 		Attempts: w.attempts, InFlight: w.inflight, In: 1, Budget: w.budget.Snapshot(now),
 	}
 	if first := w.inbound - w.repeats; first > 0 {
@@ -189,7 +197,7 @@ type Directory struct {
 func NewDirectory(specs []Spec, prior *Directory) (*Directory, error) {
 	d := &Directory{byKey: make(map[digest]*Workload)}
 	if len(specs) == 0 {
-		specs = []Spec{{Name: Open}}
+		specs = []Spec{{Name: Open, Priority: queue.Interactive}}
 	}
 	for _, spec := range specs {
 		w := prior.named(spec.Name)
