@@ -186,3 +186,36 @@ func TestTestnetIsForTests(t *testing.T) {
 		return nil
 	})
 }
+
+// waysOut are the names of net/http that make calls.
+var waysOut = []string{"Client", "Transport", "DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm"}
+
+// TestOneWayOut: upstream calls are made by provider alone, which asks for a
+// ticket from admission, and attempt alone has provider make them (I13). The
+// drills are not part of the router: their clients and models call by themselves.
+func TestOneWayOut(t *testing.T) {
+	dirs, _ := filepath.Glob("internal/*")
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		if name == "drill" || name == "testnet" || name == "simulate" { // simulate is a RoundTripper itself
+			continue
+		}
+		code, _ := sources(t, dir)
+		for _, s := range code {
+			ast.Inspect(s.file, func(n ast.Node) bool {
+				sel, ok := n.(*ast.SelectorExpr)
+				if !ok {
+					return true
+				}
+				from, _ := sel.X.(*ast.Ident)
+				if from != nil && from.Name == "http" && slices.Contains(waysOut, sel.Sel.Name) && name != "provider" {
+					t.Errorf("%s uses http.%s: calls to upstreams are provider's to make", s.path, sel.Sel.Name)
+				}
+				if sel.Sel.Name == "RoundTrip" && name != "provider" && name != "attempt" {
+					t.Errorf("%s makes a call: calls to upstreams are attempt's to make", s.path)
+				}
+				return true
+			})
+		}
+	}
+}

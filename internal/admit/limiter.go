@@ -103,9 +103,19 @@ type Permit struct {
 // ones; a negative number keeps the estimate. Only the first call counts, and
 // a nil permit has nothing to give back.
 func (p *Permit) Leave(now time.Time, tokens int64) {
-	if p == nil {
-		return
+	if p != nil {
+		p.end(now, tokens, 0)
 	}
+}
+
+// Undo gives everything back: the request did not come in after all.
+func (p *Permit) Undo(now time.Time) {
+	if p != nil {
+		p.end(now, 0, 1)
+	}
+}
+
+func (p *Permit) end(now time.Time, tokens, requests int64) {
 	l := p.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,6 +124,7 @@ func (p *Permit) Leave(now time.Time, tokens int64) {
 	}
 	p.left = true
 	l.calls.Release()
+	l.rpm.Settle(now, requests, 0)
 	if tokens >= 0 {
 		l.tpm.Settle(now, p.tokens, tokens)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -194,8 +195,12 @@ type answer struct {
 	first  time.Duration // until the first byte of the body
 }
 
+var asked atomic.Int64
+
+// chatAsk is a question that was not asked before: the same one behind a failure
+// would be taken for a repeat.
 func chatAsk(stream bool) string {
-	return fmt.Sprintf(`{"model":"m","stream":%v,"messages":[{"role":"user","content":"hello"}]}`, stream)
+	return fmt.Sprintf(`{"model":"m","stream":%v,"messages":[{"role":"user","content":"hello %d"}]}`, stream, asked.Add(1))
 }
 
 func (r *rig) request(a ask) *http.Request {

@@ -75,7 +75,7 @@ func (e *exchange) do(ctx context.Context) {
 		return
 	}
 	e.sent = out.Header
-	resp, err := e.up.Provider.RoundTrip(out)
+	resp, err := e.up.Provider.RoundTrip(e.req.Ticket, out)
 	if u := e.req.Upload; err != nil && u != nil && u.Err() != nil && ctx.Err() == nil {
 		e.verdict = fault.Verdict{Class: fault.Client, Scope: fault.ScopeRequest, Reason: "body_incomplete"}
 		return
@@ -178,7 +178,7 @@ func (e *exchange) fail(ctx context.Context, err error, phase fault.Phase) {
 func (e *exchange) refused(ctx context.Context, resp *http.Response) {
 	e.watch.phase(time.Now(), e.up.Idle, fault.ErrIdleTimeout)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, firstBlock))
-	if err == nil && len(body) == firstBlock && e.req.Lease.Grow(maxErrorBody-firstBlock) { // the base lease pays for the first block
+	if err == nil && len(body) == firstBlock && e.req.Ticket.Lease().Grow(maxErrorBody-firstBlock) { // the base lease pays for the first block
 		var rest []byte
 		rest, err = io.ReadAll(io.LimitReader(resp.Body, maxErrorBody-firstBlock))
 		body = append(body, rest...)

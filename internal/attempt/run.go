@@ -57,7 +57,7 @@ type Request struct {
 	Control  *http.ResponseController // of the client's connection
 	Body     []byte
 	Envelope *wire.Envelope
-	Lease    *admit.Lease // pays for Body and for what is held of the answer
+	Ticket   *admit.Ticket // leave to make calls; its lease pays for Body and for what is held of the answer
 	Model    *route.Model
 	Workload *workload.Workload
 	Priority queue.Priority
@@ -70,8 +70,10 @@ type Request struct {
 	Deadline  time.Time     // for everything until content is sent
 	Total     time.Time     // for the rest of a stream
 	Writable  time.Duration // of each write to the client; a slower reader is cut off
-	Repeat    bool          // the caller numbered this as its own retry
-	Attempts  int           // allowed, at most Limit, those of Prior included
+	Repeat    bool          // the caller repeats a request of its own: no extra attempt is paid for
+	// Quarantined says that the workload is kept in its own lane.
+	Quarantined bool
+	Attempts    int // allowed, at most Limit, those of Prior included
 	// Reserve keeps the last of them for the degraded model, unless a target
 	// that is proven healthy can have it.
 	Reserve bool
@@ -218,7 +220,7 @@ func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *r
 	}
 	for end := time.Now().Add(proofWait); ; {
 		round := time.Now()
-		x.req.Gate.WaitFor(ctx, x.req.Lease, try)
+		x.req.Gate.WaitFor(ctx, x.req.Ticket.Lease(), try)
 		now := time.Now()
 		waited := now.Sub(round) > time.Millisecond // else there is no room to wait in
 		if call != nil || x.refusal.Unproven == 0 || !waited || ctx.Err() != nil || !now.Before(end) {

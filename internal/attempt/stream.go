@@ -114,7 +114,7 @@ func (r *relay) rearm() {
 func (r *relay) feed(ctx context.Context, p []byte) bool {
 	r.split.Write(p)
 	if grow := int64(r.split.Buffered()) - r.buffered; grow > firstBlock {
-		if !r.req.Lease.Grow(grow) {
+		if !r.req.Ticket.Lease().Grow(grow) {
 			return r.halt(ctx, fault.ErrOverload)
 		}
 		r.buffered += grow
@@ -198,7 +198,7 @@ func (r *relay) note(s wire.Signal, data []byte) {
 // end of an answer that rightly has none.
 func (r *relay) pass(ctx context.Context, raw []byte, s wire.Signal) bool {
 	if !r.out.committed {
-		if len(r.held)+len(raw) > cap(r.held) && !r.req.Lease.Grow(int64(len(r.held)+len(raw))) {
+		if len(r.held)+len(raw) > cap(r.held) && !r.req.Ticket.Lease().Grow(int64(len(r.held)+len(raw))) {
 			return r.halt(ctx, fault.ErrOverload)
 		}
 		r.held = append(r.held, raw...)

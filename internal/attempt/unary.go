@@ -40,7 +40,7 @@ func (e *exchange) unary(ctx context.Context, resp *http.Response) {
 	for {
 		if len(buf) == cap(buf) {
 			grown := 2 * cap(buf)
-			if grown > maxHold || !e.req.Lease.Grow(int64(cap(buf))) {
+			if grown > maxHold || !e.req.Ticket.Lease().Grow(int64(cap(buf))) {
 				e.through(ctx, resp, buf)
 				return
 			}

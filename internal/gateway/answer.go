@@ -193,12 +193,7 @@ func (x *inbound) finish() {
 		}
 		x.upload.giveUp()
 	}
-	if x.permit != nil {
-		x.permit.Leave(time.Now(), x.used())
-	}
-	if x.lease != nil {
-		x.lease.Release()
-	}
+	x.ticket.Leave(time.Now(), x.used())
 	e := event.Request{
 		ID: x.id, Method: x.r.Method, Path: x.r.URL.Path, Stream: x.envelope.Stream,
 		Class: x.sent.class, Reason: x.sent.reason, Status: x.sent.status, Attempts: x.out.Attempts,
@@ -214,11 +209,24 @@ func (x *inbound) finish() {
 	}
 	if x.workload != nil {
 		e.Workload = x.workload.Name()
+		x.remember(time.Now())
 		x.workload.End(x.out.Attempts)
 	}
 	x.Listener.RequestDone(&e)
 	if x.out.Abort {
 		panic(http.ErrAbortHandler)
+	}
+}
+
+// remember keeps in mind what the caller may repeat. Its own mistake is none of
+// it: no retry loop repeats that, and refusing it costs as much as saying why.
+func (x *inbound) remember(now time.Time) {
+	switch {
+	case x.sent.class == fault.Client, x.sent.class == fault.ContentPolicy:
+	case x.sent.class == fault.OK, x.sent.degraded != "":
+		x.workload.Served(now, &x.arrival)
+	default:
+		x.workload.Failed(now, &x.arrival, x.where.path, x.body)
 	}
 }
 

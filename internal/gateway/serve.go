@@ -87,8 +87,8 @@ type inbound struct {
 
 	id       string
 	workload *workload.Workload
-	permit   *admit.Permit
-	lease    *admit.Lease
+	arrival  workload.Arrival
+	ticket   *admit.Ticket
 	coming   slowBody
 	upload   *upload // a body too large to be held, nil otherwise
 	body     []byte
@@ -146,36 +146,44 @@ func (x *inbound) identify() bool {
 			"The API key is missing or not known to this router. Send it as Authorization: Bearer, x-api-key or api-key.", "")
 		return false
 	}
-	x.workload.Begin(x.repeats > 0)
-	return true
+	arrival, refusal, ok := x.workload.Begin(x.start, x.repeats > 0, first(x.r.Header, "Idempotency-Key"))
+	x.arrival = arrival
+	return ok || x.limited(refusal)
 }
 
-// admit takes the workload's limits and the memory for the body, in this
-// order and before a byte of the body is read; then it reads the body.
+// admit takes the workload's limits and memory, before a byte of the body is
+// read; then it reads the body.
 func (x *inbound) admit() bool {
-	permit, refusal := x.workload.Limiter.Enter(x.start, estimateTokens(x.r.ContentLength))
-	if permit == nil {
-		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + refusal.Reason, Wait: refusal.Wait, HasWait: true},
-			"Workload "+x.workload.Name()+" has reached its own limit ("+refusal.Reason+").")
+	ticket, refusal := x.workload.Admit(x.start, x.Ledger, BaseLease, estimateTokens(x.r.ContentLength))
+	if x.ticket = ticket; ticket == nil {
+		return x.limited(refusal)
+	}
+	if x.r.Body != nil && x.r.Body != http.NoBody && !x.read() {
 		return false
 	}
-	x.permit = permit
-	if x.r.Body == nil || x.r.Body == http.NoBody {
-		lease, ok := x.Ledger.Reserve(BaseLease)
-		x.lease = lease
-		return ok || x.overloaded()
+	ticket.Lease().Admitted()
+	refusal, ok := x.workload.Read(x.start, &x.arrival, x.where.path, x.body)
+	return ok || x.limited(refusal)
+}
+
+// limited answers what a limit of the workload, or the memory, refuses.
+func (x *inbound) limited(r admit.Refusal) bool {
+	switch r.Reason {
+	case admit.ReasonMemory:
+		return x.overloaded()
+	case workload.ReasonRepeats:
+		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_repeats", Wait: r.Wait, HasWait: true},
+			"Workload "+x.workload.Name()+" repeats failed requests more often than one in ten and one a second. This repeat was not carried out.")
+	default:
+		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + r.Reason, Wait: r.Wait, HasWait: true},
+			"Workload "+x.workload.Name()+" has reached its own limit ("+r.Reason+").")
 	}
-	return x.read()
+	return false
 }
 
 // read leases and reads the body. A body that no target may repeat and that
 // is large is passed on as it comes instead.
 func (x *inbound) read() bool {
-	lease, ok := x.Ledger.Reserve(BaseLease)
-	if !ok {
-		return x.overloaded()
-	}
-	x.lease = lease
 	body := &x.coming
 	body.begin(x.ctl, x.r.Body, x.start)
 	if x.where.pass && !isJSON(x.r.Header) && (x.r.ContentLength < 0 || x.r.ContentLength > holdUpload) {
@@ -187,7 +195,7 @@ func (x *inbound) read() bool {
 	}
 	x.reading.add(x.r.Context(), body)
 	var err error
-	x.body, err = admit.ReadBody(body, x.r.ContentLength, x.MaxBody, lease)
+	x.body, err = admit.ReadBody(body, x.r.ContentLength, x.MaxBody, x.ticket.Lease())
 	x.reading.remove(body)
 	if err != nil {
 		return x.unread(err)
@@ -301,13 +309,14 @@ func (x *inbound) attempt(ctx context.Context, m *route.Model) {
 }
 
 func (x *inbound) request(m *route.Model) *attempt.Request {
+	quarantined := x.workload.Placement().Lane == workload.Quarantine // in which no extra attempt is paid for
 	q := &attempt.Request{
 		ID: x.id, Method: x.r.Method, Endpoint: x.where.endpoint, Path: x.where.path, RawQuery: x.r.URL.RawQuery,
-		Header: x.r.Header, Control: x.ctl, Body: x.body, Envelope: &x.envelope, Lease: x.lease,
+		Header: x.r.Header, Control: x.ctl, Body: x.body, Envelope: &x.envelope, Ticket: x.ticket,
 		Model: m, Workload: x.workload, Priority: x.workload.Priority(), Upstreams: x.Upstreams,
 		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.Tokens[x.workload.Name()],
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
-		Repeat: x.repeats > 0, Attempts: x.Attempts, Prior: x.out.Notes, Gate: x.Gate,
+		Repeat: x.arrival.Repeat() || quarantined, Quarantined: quarantined, Attempts: x.Attempts, Prior: x.out.Notes, Gate: x.Gate,
 	}
 	q.Reserve = m == x.model && m.Fallback != nil // the last resort is to have its call
 	q.Class = classOf(x.envelope, len(x.body))

@@ -20,13 +20,14 @@ import (
 // bench is one provider and its scripted upstream.
 type bench struct {
 	*Provider
+	t   *testing.T
 	net *memnet.Net
 	up  *testnet.Upstream
 }
 
 func newBench(t *testing.T, rules ...testnet.Rule) *bench {
 	n := memnet.New()
-	b := &bench{net: n, up: testnet.NewUpstream(t, n, "u1")}
+	b := &bench{t: t, net: n, up: testnet.NewUpstream(t, n, "u1")}
 	b.up.Script(rules...)
 	b.Provider = mustNew(t, Spec{Type: OpenAI, BaseURL: "http://u1", APIKey: "k"}, Deps{Dial: n.Dial})
 	t.Cleanup(b.Close)
@@ -40,7 +41,7 @@ func (b *bench) call(ctx context.Context, c Call) (info *ConnInfo, status int, b
 	if err != nil {
 		return info, 0, "", err
 	}
-	resp, err := b.RoundTrip(out)
+	resp, err := b.RoundTrip(ticket(b.t), out)
 	if err != nil {
 		return info, 0, "", err
 	}
@@ -148,7 +149,7 @@ func TestOneWrite(t *testing.T) {
 			return countWrites{c, &writes}, err
 		}})
 		defer p.Close()
-		b := &bench{Provider: p}
+		b := &bench{t: t, Provider: p}
 		if _, _, _, err := b.call(t.Context(), calls()["post"]()); err != nil || writes.Load() != 1 {
 			t.Errorf("%d writes, %v", writes.Load(), err)
 		}
@@ -208,7 +209,7 @@ func TestHandshakeTimeout(t *testing.T) {
 		n := memnet.New()
 		l := n.Listen("u1")
 		defer l.Close()
-		b := &bench{Provider: mustNew(t, Spec{Type: OpenAI, BaseURL: "https://u1", APIKey: "k", ConnectTimeout: 2 * time.Second}, Deps{Dial: n.Dial})}
+		b := &bench{t: t, Provider: mustNew(t, Spec{Type: OpenAI, BaseURL: "https://u1", APIKey: "k", ConnectTimeout: 2 * time.Second}, Deps{Dial: n.Dial})}
 		start := time.Now()
 		_, _, _, err := b.call(t.Context(), calls()["post"]())
 		var op *net.OpError
@@ -278,7 +279,7 @@ func TestCloseInTraffic(t *testing.T) {
 		for range callers {
 			go func() {
 				for range each {
-					b := &bench{Provider: current.Load()}
+					b := &bench{t: t, Provider: current.Load()}
 					if _, status, body, err := b.call(t.Context(), calls()["post"]()); err != nil || status != 200 || body != "data: 1\n\ndata: 2\n\n" {
 						failed <- errors.Join(err, errors.New(body))
 					} else {
@@ -298,7 +299,7 @@ func TestCloseInTraffic(t *testing.T) {
 		}
 		last := current.Load()
 		last.Close()
-		if _, status, _, err := (&bench{Provider: last}).call(t.Context(), calls()["post"]()); err != nil || status != 200 {
+		if _, status, _, err := (&bench{t: t, Provider: last}).call(t.Context(), calls()["post"]()); err != nil || status != 200 {
 			t.Fatal(status, err)
 		}
 		last.Close()
@@ -317,7 +318,7 @@ func TestRotatedKey(t *testing.T) {
 		up := testnet.NewUpstream(t, n, "u1")
 		up.Script(testnet.Always(testnet.JSON("{}")))
 		for _, key := range []string{"old", "new", "newer"} {
-			b := &bench{Provider: mustNew(t, Spec{Type: OpenAI, BaseURL: "http://u1", APIKey: key}, Deps{Dial: n.Dial})}
+			b := &bench{t: t, Provider: mustNew(t, Spec{Type: OpenAI, BaseURL: "http://u1", APIKey: key}, Deps{Dial: n.Dial})}
 			for range 2 {
 				if _, _, _, err := b.call(t.Context(), calls()["post"]()); err != nil {
 					t.Fatal(err)

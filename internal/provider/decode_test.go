@@ -61,7 +61,7 @@ func TestDecode(t *testing.T) {
 					t.Fatalf("%q %v", body, err)
 				}
 				out, _ := b.Request(t.Context(), calls()["post"]())
-				resp, err := b.RoundTrip(out)
+				resp, err := b.RoundTrip(ticket(t), out)
 				if err != nil || resp.ContentLength != -1 || resp.Header.Get("Content-Encoding") != "" || resp.Header.Get("Content-Length") != "" {
 					t.Fatal(resp, err)
 				}
@@ -91,7 +91,7 @@ func TestUndecoded(t *testing.T) {
 		b := newBench(t, testnet.Try(1, testnet.Answer(200, "\x8b\x02\x80hi\x03", "Content-Encoding", "br")), testnet.Always(testnet.Answer(200, "hi", "Content-Encoding", "identity")))
 		for _, want := range []struct{ coding, body string }{{"br", "\x8b\x02\x80hi\x03"}, {"", "hi"}} {
 			out, _ := b.Request(t.Context(), calls()["post"]())
-			resp, err := b.RoundTrip(out)
+			resp, err := b.RoundTrip(ticket(t), out)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -59,7 +59,7 @@ func TestIsolation(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-				resp, err := p.RoundTrip(out)
+				resp, err := p.RoundTrip(ticket(t), out)
 				if err == nil {
 					var got []byte
 					got, err = io.ReadAll(resp.Body)

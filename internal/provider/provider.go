@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+
+	"github.com/hourthree/hourthree/internal/admit"
 )
 
 // ErrNoRefresh says that a provider's credential cannot be renewed.
@@ -81,13 +83,20 @@ func (p *Provider) String() string { return p.spec.String() }
 // GoString is String: %#v holds no credential either.
 func (p *Provider) GoString() string { return p.spec.String() }
 
-var errForeign = errors.New("request is not for this provider")
+var (
+	errForeign  = errors.New("request is not for this provider")
+	errNoTicket = errors.New("no ticket from admission")
+)
 
-// RoundTrip makes the call of a request that Request built, once. Redirects
+// RoundTrip makes the call of a request that Request built, once, with leave
+// from admission: without a good ticket nothing is sent. Redirects
 // are returned, not followed. Answers in gzip or deflate, which were not
 // asked for, are decoded as they are read; of other codings the body and its
 // Content-Encoding stay as they are. The caller closes the answer's body.
-func (p *Provider) RoundTrip(out *http.Request) (*http.Response, error) {
+func (p *Provider) RoundTrip(ticket *admit.Ticket, out *http.Request) (*http.Response, error) {
+	if !ticket.Call() {
+		return nil, fmt.Errorf("provider %s: %w", p.spec.Name, errNoTicket)
+	}
 	if out.URL.Host != p.at.host || out.URL.Scheme != p.at.scheme {
 		return nil, fmt.Errorf("provider %s: %w", p.spec.Name, errForeign)
 	}

@@ -131,7 +131,7 @@ func TestForeignRequest(t *testing.T) {
 		return nil, errForeign
 	})})
 	r, _ := http.NewRequest("GET", "https://elsewhere.example/v1/models", nil)
-	if _, err := p.RoundTrip(r); !errors.Is(err, errForeign) {
+	if _, err := p.RoundTrip(ticket(t), r); !errors.Is(err, errForeign) {
 		t.Error(err)
 	}
 }

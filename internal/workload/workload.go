@@ -29,27 +29,33 @@ type Spec struct {
 	Models   []string // allowed models; empty allows all
 	Priority queue.Priority
 	Limits   admit.Limits
-	Budget   budget.Config
+	// Alone says that there is no other workload to leave memory for.
+	Alone  bool
+	Budget budget.Config
 }
 
 // Workload is one caller. It is safe for concurrent use.
 type Workload struct {
 	name    string
-	Limiter *admit.Limiter // has its own lock
+	limiter *admit.Limiter // has its own lock
+	memory  admit.Holder   // likewise
 
 	mu       sync.Mutex
 	spec     Spec
 	models   map[string]bool
 	budget   *budget.Budget
+	repeats  repeats
+	lane     Placement
 	inbound  int64 // requests that came in
-	repeats  int64 // of these, repeats by the caller's own retry loop
+	again    int64 // of these, repeats by the caller's own retry loop
+	refused  int64 // of those, refused for being one too many
 	attempts int64 // upstream calls made for it
 	inflight int64
 }
 
 // New returns a workload without history.
 func New(spec Spec) *Workload {
-	w := &Workload{name: spec.Name, Limiter: admit.NewLimiter(spec.Limits), budget: budget.New(spec.Budget)}
+	w := &Workload{name: spec.Name, limiter: admit.NewLimiter(spec.Limits), budget: budget.New(spec.Budget)}
 	w.apply(spec)
 	return w
 }
@@ -59,12 +65,15 @@ func (w *Workload) Reconfigure(spec Spec) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.budget.Reconfigure(spec.Budget)
-	w.Limiter.Reconfigure(spec.Limits)
+	w.limiter.Reconfigure(spec.Limits)
 	w.apply(spec)
 }
 
 func (w *Workload) apply(spec Spec) {
 	w.spec = spec
+	if w.lane.Lane == "" {
+		w.lane.Lane = Normal
+	}
 	w.models = nil
 	if len(spec.Models) > 0 {
 		w.models = make(map[string]bool, len(spec.Models))
@@ -96,18 +105,6 @@ func (w *Workload) Restricted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.models != nil
-}
-
-// Begin counts a request that came in; repeat says that the caller numbered
-// it as a retry of its own.
-func (w *Workload) Begin(repeat bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.inbound++
-	w.inflight++
-	if repeat {
-		w.repeats++
-	}
 }
 
 // End counts the request out, with the upstream calls made for it.
@@ -159,9 +156,12 @@ type State struct {
 	Priority string          `json:"priority,omitempty"`
 	Inbound  int64           `json:"inbound"`
 	Repeats  int64           `json:"inbound_repeats"`
+	Refused  int64           `json:"refused_repeats"`
+	Lane     Placement       `json:"lane"`
 	Attempts int64           `json:"attempts"`
 	InFlight int64           `json:"in_flight"`
-	In       float64         `json:"amplification_in"`  // inbound per distinct request
+	Memory   int64           `json:"memory_bytes"`
+	In       float64         `json:"amplification_in"`  // inbound per distinct request, in the last minute
 	Out      float64         `json:"amplification_out"` // attempts per inbound request
 	Budget   budget.Snapshot `json:"retry_budget"`
 }
@@ -171,11 +171,9 @@ func (w *Workload) State(now time.Time) State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := State{
-		Name: w.name, Priority: w.spec.Priority.String(), Inbound: w.inbound, Repeats: w.repeats,
-		Attempts: w.attempts, InFlight: w.inflight, In: 1, Budget: w.budget.Snapshot(now),
-	}
-	if first := w.inbound - w.repeats; first > 0 {
-		s.In = float64(w.inbound) / float64(first)
+		Name: w.name, Priority: w.spec.Priority.String(), Inbound: w.inbound, Repeats: w.again, Refused: w.refused,
+		Attempts: w.attempts, InFlight: w.inflight, In: w.repeats.window.Traffic(now).Amplification(), Budget: w.budget.Snapshot(now),
+		Lane: w.lane, Memory: w.memory.Bytes(),
 	}
 	if done := w.inbound - w.inflight; done > 0 {
 		s.Out = float64(w.attempts) / float64(done)
@@ -198,6 +196,9 @@ func NewDirectory(specs []Spec, prior *Directory) (*Directory, error) {
 	d := &Directory{byKey: make(map[digest]*Workload)}
 	if len(specs) == 0 {
 		specs = []Spec{{Name: Open, Priority: queue.Interactive}}
+	}
+	for i := range specs {
+		specs[i].Alone = len(specs) == 1
 	}
 	for _, spec := range specs {
 		w := prior.named(spec.Name)

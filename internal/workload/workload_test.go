@@ -11,6 +11,8 @@ import (
 	"github.com/hourthree/hourthree/internal/admit"
 )
 
+var noon = time.Date(2026, 5, 29, 12, 0, 0, 0, time.UTC)
+
 func TestIdentify(t *testing.T) {
 	sum := sha256.Sum256([]byte("hashed"))
 	d, err := NewDirectory([]Spec{
@@ -63,7 +65,7 @@ func TestBadDigest(t *testing.T) {
 func TestReloadKeepsState(t *testing.T) {
 	first, _ := NewDirectory([]Spec{{Name: "a", Keys: []string{"k"}}, {Name: "b", Keys: []string{"l"}}}, nil)
 	w := first.Identify("k")
-	w.Begin(true)
+	w.Begin(time.Now(), true, "")
 	if _, err := NewDirectory([]Spec{{Name: "a", Keys: []string{"sha256:bad"}, Models: []string{"m"}}}, first); err == nil {
 		t.Fatal("accepted")
 	}
@@ -85,10 +87,10 @@ func TestReloadKeepsState(t *testing.T) {
 func TestAmplification(t *testing.T) {
 	w := New(Spec{Name: "a"})
 	for i := range 4 {
-		w.Begin(i >= 2)
+		w.Begin(noon, i >= 2, "")
 		w.End(2)
 	}
-	if s := w.State(time.Now()); s.In != 2 || s.Out != 2 {
+	if s := w.State(noon); s.In != 2 || s.Out != 2 {
 		t.Errorf("in %v out %v, want 2 and 2", s.In, s.Out)
 	}
 }

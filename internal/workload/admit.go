@@ -1,0 +1,161 @@
+package workload
+
+import (
+	"hash/maphash"
+	"strconv"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/admit"
+	"github.com/hourthree/hourthree/internal/repeat"
+)
+
+// memoryShare of the ledger is what one of several workloads may hold when half
+// of it is taken (algorithm notes, section 7).
+const memoryShare = 0.25
+
+// ReasonRepeats is the reason of a refusal by the allowance for repeats.
+const ReasonRepeats = "repeats"
+
+// repeats is what a workload knows of its callers' own retries.
+type repeats struct {
+	gate   repeat.Gate
+	failed repeat.Memory
+	window repeat.Window
+}
+
+// Arrival is a request that has come in, as far as its repeating another one is
+// concerned. It belongs to the request's goroutine.
+type Arrival struct {
+	again bool   // counted as a repeat
+	key   uint64 // of its idempotency key, 0 for none
+	body  uint64 // of its path and body, 0 while it has not been needed
+}
+
+// Repeat reports a repeat of the caller's own retry loop.
+func (a *Arrival) Repeat() bool { return a.again }
+
+// Begin counts a request that came in. numbered says that the caller called it a
+// retry of its own; idempotency is its key, "" for none. A repeat too many is
+// refused, with the wait that is advised; End is due all the same.
+func (w *Workload) Begin(now time.Time, numbered bool, idempotency string) (a Arrival, refusal admit.Refusal, ok bool) {
+	if idempotency != "" {
+		a.key = digestOf(idempotency, nil)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inbound++
+	w.inflight++
+	a.again = numbered || a.key != 0 && w.repeats.failed.Repeats(now, a.key)
+	w.repeats.window.Add(now, a.again)
+	if !a.again {
+		return a, refusal, true
+	}
+	refusal, ok = w.repeated(now)
+	return a, refusal, ok
+}
+
+// Read looks at a request that has been read, unless it is known as a repeat: it
+// is one when the same failed a moment ago. The body is not looked at where
+// nothing failed.
+func (w *Workload) Read(now time.Time, a *Arrival, path string, body []byte) (admit.Refusal, bool) {
+	if a.again || w.first(now, body) {
+		return admit.Refusal{}, true
+	}
+	a.body = digestOf(path, body)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.repeats.failed.Repeats(now, a.body) {
+		w.repeats.gate.First(now)
+		return admit.Refusal{}, true
+	}
+	a.again = true
+	w.repeats.window.Again(now)
+	return w.repeated(now)
+}
+
+// first counts a request that can repeat none, and reports that it is so.
+func (w *Workload) first(now time.Time, body []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(body) > 0 && !w.repeats.failed.Empty(now) {
+		return false
+	}
+	w.repeats.gate.First(now)
+	return true
+}
+
+// repeated lets a repeat in or refuses it. The lock is held.
+func (w *Workload) repeated(now time.Time) (admit.Refusal, bool) {
+	w.again++
+	wait, ok := time.Minute, false
+	if w.lane.Lane != Quarantine {
+		wait, ok = w.repeats.gate.Take(now)
+	}
+	if ok {
+		return admit.Refusal{}, true
+	}
+	w.refused++
+	return admit.Refusal{Reason: ReasonRepeats, Wait: wait}, false
+}
+
+// Failed remembers a request that failed: the same one again repeats it.
+func (w *Workload) Failed(now time.Time, a *Arrival, path string, body []byte) {
+	if a.body == 0 && len(body) > 0 {
+		a.body = digestOf(path, body)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.repeats.failed.Failed(now, a.key)
+	w.repeats.failed.Failed(now, a.body)
+}
+
+// Served takes note of an answered one.
+func (w *Workload) Served(now time.Time, a *Arrival) {
+	if a.key|a.body == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.repeats.failed.Served(now, a.key)
+	w.repeats.failed.Served(now, a.body)
+}
+
+// Admit asks for a ticket: for the workload's limits and for memory, before a
+// byte of the body is read. tokens is what the body is estimated to cost.
+func (w *Workload) Admit(now time.Time, l *admit.Ledger, bytes, tokens int64) (*admit.Ticket, admit.Refusal) {
+	return l.Admit(admit.Ask{Now: now, Bytes: bytes, Tokens: tokens, Claim: w.claim(), Limits: []*admit.Limiter{w.limiter}})
+}
+
+// claim is what the workload may have of the ledger.
+func (w *Workload) claim() admit.Claim {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := admit.Claim{Priority: w.spec.Priority, Holder: &w.memory}
+	switch {
+	case w.lane.Lane == Quarantine:
+		c.Share, c.Strict = w.lane.Share, true
+	case !w.spec.Alone:
+		c.Share = memoryShare
+	}
+	return c
+}
+
+var seed = maphash.MakeSeed()
+
+// hashed is how much of a body's beginning and end tells it from another one of
+// the same length: conversations grow at the end.
+const hashed = 64 << 10
+
+// digestOf is a hash of a request, never 0.
+func digestOf(name string, body []byte) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	_, _ = h.WriteString(name) // never fails
+	_, _ = h.WriteString("\x00" + strconv.Itoa(len(body)) + "\x00")
+	if len(body) > 2*hashed {
+		_, _ = h.Write(body[:hashed])
+		body = body[len(body)-hashed:]
+	}
+	_, _ = h.Write(body)
+	return h.Sum64() | 1
+}

@@ -1,0 +1,47 @@
+package workload
+
+import (
+	"time"
+)
+
+// Lane is how a workload's requests are let through.
+type Lane string
+
+// The lanes.
+const (
+	Normal     Lane = "normal"
+	Quarantine Lane = "quarantine"
+)
+
+// LaneShare is the share of concurrency and memory that a quarantined workload
+// has where nothing else is said (algorithm notes, section 7).
+const LaneShare = 0.05
+
+// Placement is the lane of a workload, since when, and why.
+type Placement struct {
+	Lane Lane `json:"name"`
+	// Share of concurrency and memory in quarantine, 0 to 1; 0 lets nothing in.
+	Share float64    `json:"share,omitempty"`
+	Since *time.Time `json:"since,omitempty"`
+	// By is who moved it: operator, rule or configuration.
+	By  string `json:"by,omitempty"`
+	Why string `json:"why,omitempty"`
+	// Demand is distinct requests a second when it was moved.
+	Demand float64 `json:"demand,omitempty"`
+}
+
+// Move puts the workload into a lane, for its next request on. It returns the
+// placement before.
+func (w *Workload) Move(p Placement) (before Placement) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.lane = w.lane, p
+	return before
+}
+
+// Placement is the lane that the workload is in.
+func (w *Workload) Placement() Placement {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lane
+}
