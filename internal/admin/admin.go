@@ -1,7 +1,7 @@
 // Package admin is the operator's listener: health, metrics, and the state of
-// every target and workload as JSON and as one page. It only reads; it holds
-// no state and decides nothing. It must listen on loopback, for it asks for no
-// credential.
+// every target and workload as JSON and as one page, and the few changes that an
+// operator can make while the router runs. It holds no state and decides nothing.
+// It must listen on loopback, for it asks for no credential.
 package admin
 
 import (
@@ -32,6 +32,7 @@ type State struct {
 	Models    []ModelState     `json:"models"`
 	Targets   []route.State    `json:"targets"`
 	Workloads []workload.State `json:"workloads"`
+	Changes   []Change         `json:"changes"` // the last ones, newest first
 }
 
 // ModelState is one public model and where it may go.
@@ -46,6 +47,7 @@ type Options struct {
 	State   func(now time.Time) State
 	Ready   func() error // why the router is not ready, nil when it is
 	Metrics http.Handler
+	Steering
 }
 
 //go:embed state.html
@@ -83,11 +85,13 @@ func Handler(o Options) http.Handler {
 		enc.SetIndent("", "  ")
 		_ = enc.Encode(o.State(time.Now())) // a reader that has left is told nothing
 	})
+	mux.HandleFunc("PUT /api/v1/workloads/{name}/quarantine", o.lane)
+	mux.HandleFunc("DELETE /api/v1/workloads/{name}/quarantine", o.lane)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_ = page.Execute(w, o.State(time.Now())) // likewise
 	})
-	return secure(mux)
+	return secure(http.NewCrossOriginProtection().Handler(mux))
 }
 
 // secure closes what a page on a local port is exposed to: framing, scripts

@@ -97,6 +97,7 @@ type App struct {
 	draining atomic.Bool
 	refused  atomic.Pointer[string]
 	current  atomic.Pointer[loaded]
+	lanes    lanes
 
 	clients, admins *http.Server
 	clientAddr      net.Addr
@@ -234,7 +235,7 @@ func (a *App) Reload() error {
 		return err
 	}
 	a.refused.Store(nil)
-	a.log.Info("configuration taken", "component", "config", "id", l.id)
+	a.changed(admin.Change{At: time.Now(), Who: "operator", What: "configuration", Subject: l.id, Why: "reload of " + l.source})
 	return nil
 }
 
@@ -259,7 +260,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Ready: a.notReady,
+			State: a.state, Ready: a.notReady, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
 			Metrics: promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 		}),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleConn, MaxHeaderBytes: 16 << 10, ErrorLog: quiet,
@@ -291,6 +292,7 @@ func (a *App) poll(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			a.builder.poll(now)
+			a.judge(now)
 		}
 	}
 }

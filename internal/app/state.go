@@ -10,6 +10,7 @@ import (
 	"github.com/hourthree/hourthree/internal/admit"
 	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/telemetry"
+	"github.com/hourthree/hourthree/internal/workload"
 )
 
 // state is the router as the operator sees it.
@@ -46,6 +47,7 @@ func (a *App) state(now time.Time) admin.State {
 		s.Models = append(s.Models, ms)
 	}
 	sortModels(s.Models)
+	s.Changes = a.changes()
 	return s
 }
 
@@ -65,7 +67,7 @@ func (a *App) reading(now time.Time) telemetry.Reading {
 	}
 	for _, w := range a.builder.workloadsInForce() {
 		s := w.State(now)
-		r.Workloads = append(r.Workloads, telemetry.WorkloadReading{Name: s.Name, In: s.In, Out: s.Out, BudgetTokens: s.Budget.Tokens})
+		r.Workloads = append(r.Workloads, telemetry.WorkloadReading{Name: s.Name, In: s.In, Out: s.Out, BudgetTokens: s.Budget.Tokens, Quarantined: s.Lane.Lane == workload.Quarantine, Refused: s.Refused, Memory: s.Memory})
 	}
 	return r
 }

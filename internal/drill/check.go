@@ -304,6 +304,9 @@ func (a *Action) check(s *Scenario, bad bad) {
 	if a.Do == "quarantine" && !slices.ContainsFunc(s.Workloads, func(w Workload) bool { return w.Name == a.Workload }) {
 		bad("workload %q does not exist", a.Workload)
 	}
+	if !(a.Share >= 0 && a.Share <= 1) || a.Share > 0 && a.Do != "quarantine" {
+		bad("share of a quarantine is 0 to 1")
+	}
 }
 
 func (c *Criterion) check(s *Scenario, bad bad) {

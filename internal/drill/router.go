@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hourthree/hourthree/internal/breaker"
+	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/memnet"
@@ -103,8 +104,25 @@ func (r *router) act(a Action) {
 		case "drain":
 			room.leave(true)
 			p.stop()
+		case "quarantine":
+			now, _ := p.current()
+			for _, name := range r.callers(a.Workload) {
+				_ = now.Quarantine(name, admin.Quarantine{Share: &a.Share, Who: "operator", Why: "the drill's action"}) // the name has been checked
+			}
 		}
 	})
+}
+
+// callers are the router's workloads that a workload of the scenario consists of.
+func (r *router) callers(name string) (names []string) {
+	for i := range r.Workloads {
+		for n := range r.Workloads[i].Callers {
+			if r.Workloads[i].Name == name {
+				names = append(names, callerName(&r.Workloads[i], n))
+			}
+		}
+	}
+	return names
 }
 
 // call is one HTTP request of a client. On a gateway with bounds it waits for

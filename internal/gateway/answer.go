@@ -127,6 +127,9 @@ func (x *inbound) explain(v fault.Verdict) string {
 // refuse answers a verdict in the shape that this client obeys.
 func (x *inbound) refuse(v fault.Verdict, message string) {
 	x.note(&v)
+	if v.Class == fault.Overload || v.Reason == "no_capacity" {
+		x.shed.Add(1)
+	}
 	advice := x.Clients.Advise(fault.Refusal{Class: v.Class, Reason: v.Reason, Wait: v.Wait, Status: x.out.Status}, x.r.UserAgent(), x.Random())
 	x.headers(v.Class)
 	h := x.w.Header()

@@ -59,6 +59,7 @@ type Gateway struct {
 
 	snapshot atomic.Pointer[Snapshot]
 	inflight atomic.Int64
+	shed     atomic.Int64
 	reading  bodies
 }
 
@@ -74,6 +75,10 @@ func (g *Gateway) Interrupt() { g.reading.interrupt() }
 
 // InFlight is the number of requests being served.
 func (g *Gateway) InFlight() int64 { return g.inflight.Load() }
+
+// Shed is the number of requests refused since the start for want of memory or
+// of a target's room.
+func (g *Gateway) Shed() int64 { return g.shed.Load() }
 
 // inbound is one request on its way through the gateway.
 type inbound struct {
@@ -174,6 +179,9 @@ func (x *inbound) limited(r admit.Refusal) bool {
 	case workload.ReasonRepeats:
 		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_repeats", Wait: r.Wait, HasWait: true},
 			"Workload "+x.workload.Name()+" repeats failed requests more often than one in ten and one a second. This repeat was not carried out.")
+	case workload.ReasonQuarantine:
+		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_quarantine", Wait: r.Wait, HasWait: true},
+			"Workload "+x.workload.Name()+" is in quarantine. An operator can release it.")
 	default:
 		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + r.Reason, Wait: r.Wait, HasWait: true},
 			"Workload "+x.workload.Name()+" has reached its own limit ("+r.Reason+").")

@@ -13,8 +13,11 @@ import (
 // of it is taken (algorithm notes, section 7).
 const memoryShare = 0.25
 
-// ReasonRepeats is the reason of a refusal by the allowance for repeats.
-const ReasonRepeats = "repeats"
+// The reasons of refusals besides those of package admit.
+const (
+	ReasonRepeats    = "repeats"    // the allowance for repeats is used up
+	ReasonQuarantine = "quarantine" // with a share of nothing
+)
 
 // repeats is what a workload knows of its callers' own retries.
 type repeats struct {
@@ -123,7 +126,11 @@ func (w *Workload) Served(now time.Time, a *Arrival) {
 // Admit asks for a ticket: for the workload's limits and for memory, before a
 // byte of the body is read. tokens is what the body is estimated to cost.
 func (w *Workload) Admit(now time.Time, l *admit.Ledger, bytes, tokens int64) (*admit.Ticket, admit.Refusal) {
-	return l.Admit(admit.Ask{Now: now, Bytes: bytes, Tokens: tokens, Claim: w.claim(), Limits: []*admit.Limiter{w.limiter}})
+	claim := w.claim()
+	if claim.Strict && claim.Share == 0 {
+		return nil, admit.Refusal{Reason: ReasonQuarantine, Wait: time.Minute}
+	}
+	return l.Admit(admit.Ask{Now: now, Bytes: bytes, Tokens: tokens, Claim: claim, Limits: []*admit.Limiter{w.limiter}})
 }
 
 // claim is what the workload may have of the ledger.
