@@ -61,7 +61,7 @@ func (f *front) call(ctx context.Context, c call) reply {
 	gone := make(chan reply, 1)
 	go func() {
 		if !wait(x.queued, ctx.Done()) {
-			gone <- reply{late: true}
+			gone <- reply{late: true, early: true} // nobody has read it
 			return
 		}
 		x.serve(int64(f.Gateway.PerCall) + c.bytes)

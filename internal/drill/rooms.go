@@ -140,8 +140,9 @@ func (x *guest) serve(bytes int64) {
 }
 
 // pay books the rest of a call's cost when its outcome is known: nothing more
-// for what was refused before its body was read, a refusal's for any other
-// refusal, and all of it for what was served or kept the instance busy in vain.
+// for what was refused, or left by its caller, before its body was read, a
+// refusal's for any other refusal, and all of it for what was served or kept the
+// instance busy in vain.
 func (x *guest) pay(out reply) {
 	r, g, cost := x.room, x.room.play.Gateway, 1.0
 	switch {

@@ -61,3 +61,49 @@ criteria: [{name: c, expr: 'success("w", 0, 60) >= 0'}]
 		t.Fatal(err)
 	}
 }
+
+// TestWhoLeavesTheQueueCostsNothing: a call whose caller leaves before it was
+// read costs an instance no more with a modelled gateway than with the router.
+func TestWhoLeavesTheQueueCostsNothing(t *testing.T) {
+	s := scenario(t, `
+name: left
+title: Callers without patience
+length: 1m
+gateway: {capacity: 10, queue: 10s, early: 0.1}
+workloads: [{name: w, timeout: 50ms, rate: [{at: 0s, rps: 1}]}]
+targets: [{name: t, capacity: 100, latency: 10ms}]
+criteria: [{name: c, expr: 'success("w", 0, 60) >= 0'}]
+`)
+	for _, name := range []string{"router", "naive", "naive-limited"} {
+		err := virtual.Run(func() {
+			p := &play{Scenario: s, start: time.Now(), books: newBooks(s)}
+			p.servers = append(p.servers, newServer(s, &s.Targets[0], 1, p.books.targets["t"]))
+			k, _ := find(name)
+			made, err := k.make(p, Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer made.close()
+			var in *room
+			switch c := made.(type) {
+			case *router:
+				in = c.all[0]
+			case *front:
+				in = c.all[0]
+			}
+			in.machine.work(time.Now(), 1, 20) // two seconds
+			ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+			defer cancel()
+			if out := made.call(ctx, call{Workload: &s.Workloads[0], id: 1, attempt: 1, bytes: bodySize}); !out.late {
+				t.Errorf("%s: %+v", name, out)
+			}
+			if got, want := in.machine.waits(time.Now()), 2*time.Second-50*time.Millisecond+10*time.Millisecond; got != want {
+				t.Errorf("%s: %v of work is left, want %v", name, got, want)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
