@@ -28,10 +28,19 @@ func limited(m modelled) modelled {
 	}
 }
 
-func (g *gate) call(ctx context.Context, c call) reply {
+// enter asks for one call, and says how it is refused when there is no permit.
+func (g *gate) enter(c call) (*admit.Permit, reply) {
 	permit, _ := g.limits[callerName(c.Workload, c.caller)].Enter(time.Now(), 0)
 	if permit == nil {
-		return reply{status: 429, early: true}
+		return nil, reply{status: 429, early: true}
+	}
+	return permit, reply{}
+}
+
+func (g *gate) call(ctx context.Context, c call) reply {
+	permit, refused := g.enter(c)
+	if permit == nil {
+		return refused
 	}
 	defer func() { permit.Leave(time.Now(), -1) }()
 	return g.caller.call(ctx, c)

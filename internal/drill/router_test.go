@@ -107,3 +107,22 @@ criteria: [{name: c, expr: 'success("w", 0, 60) >= 0'}]
 		}
 	}
 }
+
+// TestALimitReadsNoBody: what a limit refuses holds no body, behind a modelled
+// gateway as behind the router.
+func TestALimitReadsNoBody(t *testing.T) {
+	s := scenario(t, `
+name: unread
+title: Bodies that are not read
+length: 1m
+gateway: {memory: 13MiB}
+workloads: [{name: w, rate: [{at: 0s, rps: 2}], concurrency: 1, body: {p50: 6900KiB}}]
+targets: [{name: t, capacity: 100, latency: 5s, per_call: 1KiB}]
+criteria: [{name: c, expr: 'crashes("gateway") == 0 && status("w", 429, 0, 60) > 0.5 && success("w", 0, 60) > 0.05'}]
+`)
+	for _, r := range played(t, s, Options{Contenders: []string{"router", "naive-limited", "ratio-breaker-limited"}, Seed: 1}).Runs {
+		if !r.Passed() {
+			t.Errorf("%s: %d kills, %+v", r.Contender, r.Gateways[0].Crashes, r.Totals)
+		}
+	}
+}
