@@ -138,6 +138,9 @@ func (g *Gateway) check(bad bad) {
 	if g.Down <= 0 || g.Down > mostWait {
 		bad("down: must be above 0 and at most 24h")
 	}
+	if g.Waiting < 0 || g.Waiting > 1 {
+		bad("waiting must be 0 to 1")
+	}
 	if g.Refusal < 0 || g.Refusal > 1 || g.Early < 0 || g.Early > 1 {
 		bad("refusal and early must be 0 to 1")
 	}

@@ -68,6 +68,8 @@ func TestParseRefuses(t *testing.T) {
 		{"length: 1m", "length: 1m\nthin: 1e-9", "thin"},
 		{"length: 1m", "length: 1m\ngateway: {refusal: .nan}", "gateway.refusal"},
 		{"length: 1m", "length: 1m\ngateway: {capacity: 1e-9}", "capacity"},
+		{"length: 1m", "length: 1m\ngateway: {waiting: -3}", "waiting"},
+		{"length: 1m", "length: 1m\ngateway: {waiting: 5}", "waiting"},
 		{"length: 1m", "length: 1m\nactions: [{at: 1s, do: reload, every: 48h}]", "every"},
 		{"length: 1m", "length: 1m\nmarks: [{at: -1s, text: x}]", "marks[0]"},
 		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: hang, share: .nan}]\ncriteria:", "faults[0].share"},
