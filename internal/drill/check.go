@@ -24,6 +24,7 @@ const (
 	mostBackoff = time.Hour
 	mostWait    = 24 * time.Hour
 	mostLength  = 48 * time.Hour
+	mostCallers = 1000   // of a workload
 	mostCalls   = 10_000 // that one request's layers of retries may make
 )
 
@@ -103,10 +104,18 @@ func (s *Scenario) check() error {
 		once(t.Name, bad)
 		t.check(bad)
 	}
+	callers := map[string]bool{}
 	for i, w := range s.Workloads {
 		bad := bad.in("workloads[%d] %s", i, w.Name)
 		once(w.Name, bad)
 		w.check(s, bad)
+		for n := range min(w.Callers, mostCallers) {
+			if name := callerName(&w, n); callers[name] {
+				bad("callers: one of them is %s at the router, and so is another's", name)
+			} else {
+				callers[name] = true
+			}
+		}
 	}
 	for i, f := range s.Faults {
 		f.check(s, bad.in("faults[%d]", i))
@@ -199,7 +208,7 @@ func (w *Workload) check(s *Scenario, bad bad) {
 	if w.Timeout <= 0 || w.Timeout > mostWait {
 		bad("timeout: must be above 0 and at most 24h")
 	}
-	if w.Callers < 1 || w.Callers > 1000 || w.RPM < 0 || w.Concurrency < 0 || w.Keys < 0 || w.Keys > 1e6 {
+	if w.Callers < 1 || w.Callers > mostCallers || w.RPM < 0 || w.Concurrency < 0 || w.Keys < 0 || w.Keys > 1e6 {
 		bad("callers must be 1 to 1000, keys at most a million, rpm and concurrency not below 0")
 	}
 	if w.Priority != "" && !slices.Contains(priorities, w.Priority) {

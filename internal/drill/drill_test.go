@@ -59,6 +59,7 @@ func TestParseRefuses(t *testing.T) {
 		{"name: w", "name: w, timeout: 25h", "timeout"},
 		{"name: w", "name: w, once: -1s", "once"},
 		{"name: w", "name: w, once: 2m", "once"},
+		{"{name: w,", "{name: w-2, rate: [{at: 0s, rps: 1}]}, {name: w, callers: 2,", "workloads[1] w: callers"},
 		{"name: w", "name: w, retries: [{attempts: 2, backoff: 2h}]", "backoff"},
 		{"name: w", "name: w, retries: [{attempts: 2, backoff: -1s}]", "backoff"},
 		{"name: w", "name: w, retries: [{attempts: 100, backoff: 1s}]", "doubles"},
