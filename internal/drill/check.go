@@ -104,6 +104,11 @@ func (s *Scenario) check() error {
 		once(t.Name, bad)
 		t.check(bad)
 	}
+	for i, t := range s.Targets {
+		if t.Degraded && len(s.preferred(t.Model)) == 0 {
+			bad("targets[%d] %s: a last resort of the model %q, which has no other target", i, t.Name, t.Model)
+		}
+	}
 	callers := map[string]bool{}
 	for i, w := range s.Workloads {
 		bad := bad.in("workloads[%d] %s", i, w.Name)
@@ -191,7 +196,7 @@ func (w *Workload) check(s *Scenario, bad bad) {
 	if len(w.Rate) == 0 && w.Once == 0 {
 		bad("needs a rate, or once")
 	}
-	if !slices.ContainsFunc(s.Targets, func(t Target) bool { return t.Model == w.Model && !t.Degraded }) {
+	if len(s.preferred(w.Model)) == 0 {
 		bad("model: no target serves %q", w.Model)
 	}
 	for i, r := range w.Rate {
@@ -288,6 +293,16 @@ func (f *Fault) check(s *Scenario, bad bad) {
 	if !slices.Contains(modes, f.Mode) && f.status() == 0 {
 		bad("mode %q is none of %v and no status from 400 to 599", f.Mode, modes)
 	}
+}
+
+// preferred are the targets of a model that are no last resort.
+func (s *Scenario) preferred(model string) (out []*Target) {
+	for i := range s.Targets {
+		if t := &s.Targets[i]; t.Model == model && !t.Degraded {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func (s *Scenario) target(name string) *Target {

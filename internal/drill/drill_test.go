@@ -55,6 +55,7 @@ func TestParseRefuses(t *testing.T) {
 		{"capacity: 1", "capacity: 1, tokens: 9223372036854775807, per_token: 1h", "tokens"},
 		{"capacity: 1", "capacity: 1, down: -1s", "down"},
 		{"name: t,", "name: a@b,", "hyphens and dots"},
+		{"{name: t,", "{name: l, model: x, degraded: true, capacity: 1}, {name: t,", "no other target"},
 		{"name: w", "name: w, timeout: -1s", "timeout"},
 		{"name: w", "name: w, timeout: 25h", "timeout"},
 		{"name: w", "name: w, once: -1s", "once"},
