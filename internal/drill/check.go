@@ -17,15 +17,16 @@ var names = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
 // Bounds of what can be played. A wait that is longer than the longest length
 // would only make a play endless.
 const (
-	least       = 0.001 // of rates and capacities
-	most        = 1e9   // of capacities and compressions
-	mostFactor  = 1000
-	mostAnswer  = time.Hour
-	mostBackoff = time.Hour
-	mostWait    = 24 * time.Hour
-	mostLength  = 48 * time.Hour
-	mostCallers = 1000   // of a workload
-	mostCalls   = 10_000 // that one request's layers of retries may make
+	least         = 0.001 // of rates and capacities
+	most          = 1e9   // of capacities and compressions
+	mostFactor    = 1000
+	mostAnswer    = time.Hour
+	mostBackoff   = time.Hour
+	mostWait      = 24 * time.Hour
+	mostLength    = 48 * time.Hour
+	mostCallers   = 1000 // of a workload
+	mostInstances = 20
+	mostCalls     = 10_000 // that one request's layers of retries may make
 )
 
 // between reports that a time is not below 0 and not above most.
@@ -94,6 +95,8 @@ func (s *Scenario) check() error {
 	once := func(name string, bad func(string, ...any)) {
 		if !names.MatchString(name) {
 			bad("a name of lower case letters, digits, hyphens and dots is needed")
+		} else if s.gateway(name) {
+			bad("the name is the gateway's")
 		} else if seen[name] {
 			bad("the name is taken; workloads and targets share one space")
 		}
@@ -140,7 +143,7 @@ func (s *Scenario) check() error {
 }
 
 func (g *Gateway) check(bad bad) {
-	if g.Instances < 1 || g.Instances > 20 {
+	if g.Instances < 1 || g.Instances > mostInstances {
 		bad("instances: must be 1 to 20")
 	}
 	if g.Capacity != 0 && !bears(g.Capacity) {

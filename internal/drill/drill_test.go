@@ -37,6 +37,11 @@ func TestParseRefuses(t *testing.T) {
 		{"capacity: 1", "capacity: 1, tokens: 10, per_token: 1s, stream: 3s", "one of the two"},
 		{"capacity: 1", "capacity: 1, full: 200", "full"},
 		{"success(", "sucess(", "sucess"},
+		{"success(\"\", 0, 60)", "opens(\"u\", 0, 60)", "no target"},
+		{"success(\"\", 0, 60)", "left_after(\"\", 0)", "needs the name"},
+		{"'success(\"\", 0, 60)", "'crashes(\"gateway\")", "nor a gateway"},
+		{"criteria: [{name: c, expr: 'success(\"\", 0, 60)", "gateway: {instances: 2}\ncriteria: [{name: c, expr: 'crashes(\"gateway-3\")", "nor a gateway"},
+		{"criteria: [{name: c, expr: 'success(\"\", 0, 60)", "gateway: {instances: 2}\ncriteria: [{name: c, expr: 'probes(\"gateway-2\", 0, 60)", "no target"},
 		{"success(\"\", 0, 60) > 0.5", "success(\"\", 0, 60)", "bool"},
 		{"criteria:", "faults: [{target: u, at: 1s, until: 2s, mode: hang}]\ncriteria:", "does not exist"},
 		{"criteria:", "faults: [{target: t, at: 2s, until: 1s, mode: hang}]\ncriteria:", "until"},
@@ -87,6 +92,10 @@ func TestParseRefuses(t *testing.T) {
 		if _, err := Parse([]byte(strings.Replace(good, c.from, c.to, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s -> %s: %v", c.from, c.to, err)
 		}
+	}
+	named := strings.NewReplacer("name: t,", "name: gateway-1,", "criteria:", "gateway: {}\ncriteria:").Replace(good)
+	if _, err := Parse([]byte(named)); err == nil || !strings.Contains(err.Error(), "the gateway's") {
+		t.Errorf("a target with a gateway's name: %v", err)
 	}
 	if _, err := Parse(nil); err == nil || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("an empty file: %v", err)
