@@ -126,3 +126,21 @@ criteria: [{name: c, expr: 'crashes("gateway") == 0 && status("w", 429, 0, 60) >
 		}
 	}
 }
+
+// TestAddressesStayApart: however often an instance has begun, its addresses
+// are not another's.
+func TestAddressesStayApart(t *testing.T) {
+	taken := map[string]int{}
+	for number := range mostInstances {
+		for times := 1; times <= 2000; times++ {
+			clients, admin := (&process{number: number, times: times}).addresses()
+			taken[clients]++
+			taken[admin]++
+		}
+	}
+	for addr, n := range taken {
+		if n > 1 {
+			t.Fatalf("%s is taken by %d", addr, n)
+		}
+	}
+}
