@@ -268,10 +268,10 @@ func (f *drillFlags) mine() (*drill.Mine, error) {
 		return nil, nil
 	}
 	cfg, err := config.Load(f.config, func(name string) (string, bool) {
-		if v, ok := os.LookupEnv(name); ok {
+		if v := os.Getenv(name); v != "" {
 			return v, true
 		}
-		return "unset-" + strings.ToLower(name), true
+		return "unset-" + strings.ToLower(name), false // a stand-in
 	})
 	if err != nil {
 		return nil, err
