@@ -95,6 +95,7 @@ func (f *front) act(a Action) {
 		switch a.Do {
 		case "restart":
 			f.begin(i)
+			f.all[i].leave(false)
 		case "kill":
 			f.all[i].kill()
 		case "drain":

@@ -144,3 +144,21 @@ func TestAddressesStayApart(t *testing.T) {
 		}
 	}
 }
+
+// TestADrainedGatewayIsRestarted: it takes calls again, with every contender.
+func TestADrainedGatewayIsRestarted(t *testing.T) {
+	s := scenario(t, `
+name: back
+title: Drained and started
+length: 30s
+workloads: [{name: w, rate: [{at: 0s, rps: 5}]}]
+targets: [{name: t, capacity: 100, latency: 100ms}]
+actions: [{at: 5s, do: drain}, {at: 10s, do: restart}]
+criteria: [{name: c, expr: 'success("w", 6, 9) == 0 && success("w", 12, 30) == 1'}]
+`)
+	for _, r := range played(t, s, Options{Contenders: []string{"router", "naive", "ratio-breaker-limited"}, Seed: 1}).Runs {
+		if !r.Passed() {
+			t.Errorf("%s: %+v", r.Contender, r.Totals)
+		}
+	}
+}
