@@ -337,3 +337,22 @@ func TestTheDocumentIsRight(t *testing.T) {
 		}
 	}
 }
+
+// TestTimesBeyondTheRun: they count as its beginning and its end.
+func TestTimesBeyondTheRun(t *testing.T) {
+	run := &Run{Step: time.Second, Targets: []TargetRun{{Name: "t", Steps: []TargetStep{{Calls: 1}, {Calls: 4}, {Calls: 2}}}}}
+	w := wordsOf(run)
+	if n := w.Calls("t", -1e300, 1e300); n != 7 {
+		t.Errorf("%v calls", n)
+	}
+	done := make(chan float64)
+	go func() { done <- w.Rise("t", -1e300, 1e300, 1) }()
+	select {
+	case got := <-done:
+		if got != 3 {
+			t.Errorf("a rise of %v", got)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("a rise without end")
+	}
+}

@@ -231,7 +231,8 @@ func wordsOf(r *Run) words {
 	}
 	w.Rise = func(target string, from, to, over float64) (most float64) {
 		usual := w.Calls(target, 0, 60) * over / 60
-		for at := from; at+2*over <= to; at += r.Step.Seconds() {
+		end := min(to, float64(r.steps())*r.Step.Seconds())
+		for at := max(from, 0); at+2*over <= to && at < end; at += r.Step.Seconds() {
 			most = math.Max(most, w.Calls(target, at+over, at+2*over)-w.Calls(target, at, at+over))
 		}
 		return most / math.Max(usual, 1)
@@ -245,9 +246,17 @@ func wordsOf(r *Run) words {
 // span is the steps from one time to another.
 func (r *Run) span(from, to float64, steps int) (lo, hi int) {
 	at := func(s float64) int {
-		return min(max(0, int(math.Ceil(s/r.Step.Seconds()))), steps)
+		return int(min(max(0, math.Ceil(s/r.Step.Seconds())), float64(steps))) // as a float: it may be beyond any int
 	}
 	return at(from), max(at(from), at(to))
+}
+
+// steps is how many steps the run has.
+func (r *Run) steps() (n int) {
+	for _, t := range r.Targets {
+		n = max(n, len(t.Steps))
+	}
+	return n
 }
 
 func (r *Run) counts(workload string, from, to float64) (sum Counts) {
