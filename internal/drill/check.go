@@ -167,6 +167,9 @@ func (t *Target) check(bad bad) {
 	if !bears(t.Capacity) {
 		bad("capacity: must be 0.001 to a thousand million")
 	}
+	if !printable(t.Model) {
+		bad("model: must be printable ASCII, 200 characters at most")
+	}
 	if t.Slows < 1 || t.Slows > mostFactor || t.Refusal < 0 || t.Refusal > mostFactor {
 		bad("slows must be 1 to 1000, and refusal 0 to 1000")
 	}
@@ -219,6 +222,9 @@ func (w *Workload) check(s *Scenario, bad bad) {
 	if w.Callers < 1 || w.Callers > mostCallers || w.RPM < 0 || w.Concurrency < 0 || w.Keys < 0 || w.Keys > 1e6 {
 		bad("callers must be 1 to 1000, keys at most a million, rpm and concurrency not below 0")
 	}
+	if !printable(w.Agent) {
+		bad("agent: must be printable ASCII, 200 characters at most")
+	}
 	if w.Priority != "" && !slices.Contains(priorities, w.Priority) {
 		bad("priority: %q is none of %v", w.Priority, priorities)
 	}
@@ -246,6 +252,12 @@ func (w *Workload) check(s *Scenario, bad bad) {
 	if calls > mostCalls {
 		bad("retries: the attempts of the layers multiply, to at most 10000")
 	}
+}
+
+// printable reports that a text may stand in a header, and in the first
+// kilobyte of a request.
+func printable(text string) bool {
+	return len(text) <= 200 && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // priorities are those of a workload.

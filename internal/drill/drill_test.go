@@ -65,6 +65,8 @@ func TestParseRefuses(t *testing.T) {
 		{"name: w", "name: w, timeout: 25h", "timeout"},
 		{"name: w", "name: w, once: -1s", "once"},
 		{"name: w", "name: w, once: 2m", "once"},
+		{"name: w", "name: w, agent: \"a\\nb\"", "agent"},
+		{"name: t,", "name: t, model: " + strings.Repeat("long", 300) + ",", "targets[0] t: model"},
 		{"{name: w,", "{name: w-2, rate: [{at: 0s, rps: 1}]}, {name: w, callers: 2,", "workloads[1] w: callers"},
 		{"name: w", "name: w, retries: [{attempts: 2, backoff: 2h}]", "backoff"},
 		{"name: w", "name: w, retries: [{attempts: 2, backoff: -1s}]", "backoff"},
