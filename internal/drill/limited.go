@@ -30,9 +30,10 @@ func limited(m modelled) modelled {
 
 // enter asks for one call, and says how it is refused when there is no permit.
 func (g *gate) enter(c call) (*admit.Permit, reply) {
-	permit, _ := g.limits[callerName(c.Workload, c.caller)].Enter(time.Now(), 0)
+	permit, refusal := g.limits[callerName(c.Workload, c.caller)].Enter(time.Now(), 0)
 	if permit == nil {
-		return nil, reply{status: 429, early: true}
+		wait := max(time.Second, (refusal.Wait + time.Second - 1).Truncate(time.Second))
+		return nil, reply{status: 429, early: true, after: wait}
 	}
 	return permit, reply{}
 }

@@ -162,3 +162,31 @@ criteria: [{name: c, expr: 'success("w", 6, 9) == 0 && success("w", 12, 30) == 1
 		}
 	}
 }
+
+// TestALimitSaysWhenToComeBack: as the router's does, in whole seconds.
+func TestALimitSaysWhenToComeBack(t *testing.T) {
+	s := scenario(t, `
+name: wait
+title: One every ten seconds
+length: 1m
+workloads: [{name: w, rate: [{at: 0s, rps: 1}], rpm: 6}]
+targets: [{name: t, capacity: 100}]
+criteria: [{name: c, expr: 'success("w", 0, 60) >= 0'}]
+`)
+	err := virtual.Run(func() {
+		p := &play{Scenario: s, start: time.Now(), books: newBooks(s)}
+		g := limited(naive)(p, 1).(*gate)
+		var out reply
+		for range 20 {
+			if _, out = g.enter(call{Workload: &s.Workloads[0]}); out.status == 429 {
+				break
+			}
+		}
+		if out.after != 10*time.Second {
+			t.Errorf("%+v", out)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
