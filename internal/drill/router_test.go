@@ -2,6 +2,7 @@ package drill
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -188,5 +189,54 @@ criteria: [{name: c, expr: 'success("w", 0, 60) >= 0'}]
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAKillLeavesNoDebt: an instance begins with nothing to do, however many
+// calls the last one was killed with.
+func TestAKillLeavesNoDebt(t *testing.T) {
+	s := scenario(t, `
+name: debt
+title: Killed with calls
+length: 1m
+gateway: {capacity: 10, queue: 10s, down: 1s}
+workloads: [{name: w, timeout: 30s, rate: [{at: 0s, rps: 1}]}]
+targets: [{name: t, capacity: 100, latency: 5s}]
+criteria: [{name: c, expr: 'success("w", 0, 60) >= 0'}]
+`)
+	for _, name := range []string{"router", "naive"} {
+		err := virtual.Run(func() {
+			p := &play{Scenario: s, start: time.Now(), books: newBooks(s)}
+			p.servers = append(p.servers, newServer(s, &s.Targets[0], 1, p.books.targets["t"]))
+			k, _ := find(name)
+			made, err := k.make(p, Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer made.close()
+			var in *room
+			switch c := made.(type) {
+			case *router:
+				in = c.all[0]
+			case *front:
+				in = c.all[0]
+			}
+			var calls sync.WaitGroup
+			for i := range 40 {
+				calls.Go(func() {
+					made.call(context.Background(), call{Workload: &s.Workloads[0], id: uint64(i), attempt: 1, bytes: bodySize})
+				})
+			}
+			time.Sleep(time.Second)
+			in.kill()
+			calls.Wait()
+			if left := in.machine.waits(time.Now()); left > 0 {
+				t.Errorf("%s: %v of work", name, left)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
