@@ -308,6 +308,9 @@ func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 	case b.forced == ForcedOpen:
 		return Permit{}, false
 	case b.phase == Closed:
+		if b.herded(now) {
+			return Permit{}, false
+		}
 		return b.begin(now, c, kindOrdinary), true
 	case b.window.recentShare(now) >= aliveShare:
 		if b.full() || !b.spares(now, c) {

@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser"
+
 	"github.com/hourthree/hourthree/internal/breaker"
 	"github.com/hourthree/hourthree/internal/config"
 )
@@ -333,21 +336,49 @@ func (f *fitting) workloads() {
 }
 
 func (f *fitting) criteria() {
-	var renamed []string // all at once: a name of the user's may be another of the scenario's
-	for _, t := range f.from.Targets {
-		renamed = append(renamed, strconv.Quote(t.Name), strconv.Quote(f.became[t.Name]))
-	}
-	rename := strings.NewReplacer(renamed...)
 	for _, c := range f.from.Criteria {
-		lost := slices.IndexFunc(f.from.Targets, func(t Target) bool {
-			return f.became[t.Name] == "" && strings.Contains(c.Expr, strconv.Quote(t.Name))
-		})
-		if lost >= 0 {
-			f.assume("Left out, for there is no %s: %s.", f.from.Targets[lost].Name, c.Name)
+		expr, lost := renamed(c.Expr, f.became, func(name string) bool { return f.from.target(name) != nil })
+		if lost != "" {
+			f.assume("Left out, for there is no %s: %s.", lost, c.Name)
 			continue
 		}
-		c.Expr = rename.Replace(c.Expr)
+		c.Expr = expr
 		c.Fails = nil // that is known of the scenario's own targets alone
 		f.out.Criteria = append(f.out.Criteria, c)
+	}
+}
+
+// renamed is an expression with the names of targets as they have become, and
+// one that has become nothing. All at once: a new name may be another's old one.
+func renamed(text string, became map[string]string, target func(string) bool) (out, lost string) {
+	tree, err := parser.Parse(text)
+	if err != nil {
+		return text, "" // the check says so
+	}
+	var found stringsIn
+	ast.Walk(&tree.Node, &found)
+	slices.SortFunc(found, func(a, b *ast.StringNode) int { return a.Location().From - b.Location().From })
+	source, at := []rune(text), 0
+	for _, n := range found {
+		if !target(n.Value) {
+			continue
+		}
+		if became[n.Value] == "" {
+			return "", n.Value
+		}
+		place := n.Location()
+		out += string(source[at:place.From]) + strconv.Quote(became[n.Value])
+		at = place.To
+	}
+	return out + string(source[at:]), ""
+}
+
+// stringsIn are the strings of an expression, however they are quoted.
+type stringsIn []*ast.StringNode
+
+// Visit implements ast.Visitor.
+func (s *stringsIn) Visit(n *ast.Node) {
+	if text, ok := (*n).(*ast.StringNode); ok {
+		*s = append(*s, text)
 	}
 }

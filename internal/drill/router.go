@@ -142,7 +142,7 @@ func (r *router) call(ctx context.Context, c call) reply {
 		return reply{broken: true}
 	}
 	if !wait(x.queued, ctx.Done()) {
-		return reply{late: true}
+		return reply{late: true, early: true}
 	}
 	// The body is in the router's own ledger, with a part of what a call takes.
 	x.serve(max(0, int64(r.Gateway.PerCall)-gateway.BaseLease))

@@ -150,6 +150,22 @@ models: {m: {targets: [{provider: w, model: gpt_5}, {provider: w, model: gpt-5},
 	}
 }
 
+// TestFitRenames: the names of targets in a criterion, however they are quoted,
+// and nothing that only looks like one.
+func TestFitRenames(t *testing.T) {
+	m := mine(t, "providers: {p: {type: openai, api_key: x}}\nmodels: {m: {targets: [{provider: p}]}}\n")
+	s := scenario(t, outage)
+	s.Criteria = []Criterion{
+		{Name: "é", Expr: "left_after('a', 30) <= 10 && calls(`a`, 0, 60) > 0 && calls(\"\\x61\", 0, 60) > 0 /* é 'a' */ && success('w', 0, 60) > 0"},
+		{Name: "gone", Expr: "calls('b', 0, 60) > 0"},
+	}
+	out := fitted(t, m, s)
+	const want = `left_after("p", 30) <= 10 && calls("p", 0, 60) > 0 && calls("p", 0, 60) > 0 /* é 'a' */ && success('w', 0, 60) > 0`
+	if len(out.Criteria) != 1 || out.Criteria[0].Expr != want {
+		t.Errorf("%+v", out.Criteria)
+	}
+}
+
 // TestFitRefuses: what cannot be asked of the user's targets is an error.
 func TestFitRefuses(t *testing.T) {
 	s := scenario(t, outage)

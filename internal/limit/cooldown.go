@@ -117,7 +117,8 @@ type CoolDown struct {
 // A wait that the upstream gave is obeyed up to Max, a little longer when it
 // exceeds a second. Without one (or with one that is not positive) the block
 // is 1 s, doubled with every further refusal up to MaxBackOff; for a credential
-// 1 min, or 5 s when it was accepted lately, up to MaxCredential; for an account MaxCredential. Refusals that arrive
+// 1 min, or 5 s when it was accepted lately, up to MaxCredential, or MaxBackOff
+// when it was ever accepted; for an account MaxCredential. Refusals that arrive
 // inside such a block belong to calls made before it and do not double it. A
 // refused credential that is no proof blocks nothing: the answer is now. rnd
 // is in [0,1); anything else counts as the nearest end or, NaN, as the middle.
