@@ -1,0 +1,235 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hourthree/hourthree/bench/internal/report"
+	"github.com/hourthree/hourthree/bench/internal/stat"
+)
+
+// results is everything measured.
+type results struct {
+	Machine report.Machine `json:"machine"`
+	Plan    plan           `json:"plan"`
+	Turns   []*turn        `json:"turns"`
+	Checks  []report.Check `json:"checks"`
+}
+
+// none is a figure that was not measured.
+var none = report.Figure(math.NaN())
+
+func ratio(x, y float64) report.Figure {
+	if y == 0 {
+		return none
+	}
+	return report.Figure(x / y)
+}
+
+func millis(d time.Duration) report.Figure {
+	return report.Figure(float64(d) / float64(time.Millisecond))
+}
+
+// cell is where a figure belongs.
+type cell struct {
+	scenario string
+	load     float64
+	name     string
+}
+
+// values are a figure's over rounds; f gets the turn and that of the same
+// round and contender at 1x.
+func (r *results) values(c cell, f func(t, base *turn) float64) (out []float64) {
+	for _, t := range r.Turns {
+		if t.Scenario != c.scenario || t.Load != c.load || t.Contender != c.name {
+			continue
+		}
+		i := slices.IndexFunc(r.Turns, func(b *turn) bool {
+			return b.Scenario == t.Scenario && b.Load == 1 && b.Contender == t.Contender && b.Round == t.Round
+		})
+		if i < 0 {
+			continue
+		}
+		if x := f(t, r.Turns[i]); !math.IsNaN(x) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+func (r *results) median(c cell, f figure) float64 { return stat.Median(r.values(c, f.of)) }
+
+// figure is a column of a table.
+type figure struct {
+	head   string
+	what   string // in a sentence
+	digits int
+	higher bool // higher is better
+	of     func(t, base *turn) float64
+}
+
+func plain(f func(t *turn) report.Figure) func(t, base *turn) float64 {
+	return func(t, _ *turn) float64 { return float64(f(t)) }
+}
+
+var (
+	good     = figure{"good/s", "goodput", 1, true, plain(func(t *turn) report.Figure { return t.Good })}
+	kept     = figure{"x own 1x", "goodput kept of its own at 1x", 2, true, func(t, base *turn) float64 { return float64(ratio(float64(t.Good), float64(base.Good))) }}
+	offered  = figure{"of all%", "share of the offered", 1, true, func(t, _ *turn) float64 { return 100 * float64(ratio(float64(t.Good), float64(t.Offered))) }}
+	tail     = figure{"p99 ms", "p99 of the answered", 0, false, plain(func(t *turn) report.Figure { return t.P99 })}
+	calls    = figure{"calls/rq", "calls at the provider a request", 2, false, plain(func(t *turn) report.Figure { return t.Calls })}
+	refused  = figure{"refus/s", "refusals", 0, false, func(t, _ *turn) float64 { return float64(t.Refused) / t.Window }}
+	critOK   = figure{"crit%", "critical workload", 0, true, plain(func(t *turn) report.Figure { return t.Critical })}
+	interOK  = figure{"inter%", "interactive workload", 0, true, plain(func(t *turn) report.Figure { return t.Inter })}
+	peak     = figure{"MB", "peak memory", 0, false, func(t, _ *turn) float64 { return t.ofProxy(float64(t.Peak)) }}
+	cpuOK    = figure{"CPU s/1k ok", "CPU of a served request", 3, false, func(_, base *turn) float64 { return 1000 * base.cpuServed() }}
+	cpuNo    = figure{"CPU s/1k refused", "CPU of a refusal", 3, false, func(t, base *turn) float64 { return 1000 * t.cpuRefusal(base) }}
+	costs    = figure{"ratio", "CPU of a refusal to that of a served request", 2, false, func(t, base *turn) float64 { return t.cpuRefusal(base) / base.cpuServed() }}
+	upOK     = figure{"KB ok", "", 1, false, plain(func(t *turn) report.Figure { return (t.UpOK + t.DownOK) / 1024 })}
+	upNo     = figure{"KB up", "", 1, false, plain(func(t *turn) report.Figure { return t.UpNo / 1024 })}
+	downNo   = figure{"down", "bytes", 1, false, plain(func(t *turn) report.Figure { return t.DownNo / 1024 })}
+	overview = []figure{good, kept, offered, tail, calls, refused, critOK, interOK, peak}
+	refusals = []figure{cpuOK, cpuNo, costs, upOK, upNo, downNo}
+)
+
+func (t *turn) ofProxy(x float64) float64 {
+	if t.Contender == direct {
+		return math.NaN()
+	}
+	return x
+}
+
+// cpuServed is CPU seconds a served request, of a turn that refuses little.
+func (t *turn) cpuServed() float64 {
+	return t.ofProxy(float64(ratio(float64(t.CPU), float64(t.Served))))
+}
+
+// cpuRefusal is CPU seconds a refusal: what base does not explain.
+func (t *turn) cpuRefusal(base *turn) float64 {
+	if t.Refused <= t.Lost || t.Refused < t.Served {
+		return math.NaN()
+	}
+	rest := float64(t.CPU) - float64(t.Served)*base.cpuServed()
+	return max(0, rest) / float64(t.Refused)
+}
+
+func (r *results) print(w io.Writer) {
+	for _, s := range r.Plan.Scenarios {
+		for _, load := range s.Loads {
+			title := fmt.Sprintf("Bodies of %s, %gx: %.0f requests/s offered to %.0f calls/s",
+				s.Name, load, load*float64(s.Slots)/service.Seconds(), float64(s.Slots)/service.Seconds())
+			r.table(w, title, s, load, overview)
+		}
+		last := slices.Max(s.Loads)
+		r.table(w, fmt.Sprintf("Bodies of %s, %gx: what a refusal costs against a served request", s.Name, last), s, last, refusals)
+	}
+	r.compare(w)
+	r.warn(w)
+	r.Checks = r.checks()
+	report.Checks(w, "Targets", r.Checks)
+}
+
+func (r *results) table(w io.Writer, title string, s scenario, load float64, figures []figure) {
+	rows := [][]string{{""}}
+	for _, f := range figures {
+		rows[0] = append(rows[0], f.head)
+	}
+	for _, name := range s.names {
+		row, any := []string{name}, false
+		for _, f := range figures {
+			x := r.median(cell{s.Name, load, name}, f)
+			any = any || !math.IsNaN(x)
+			row = append(row, report.Number(x, f.digits))
+		}
+		if any {
+			rows = append(rows, row)
+		}
+	}
+	report.Table(w, title, rows)
+}
+
+// apart is the least difference that is told; less is noise.
+const apart = 0.05
+
+// compare tells the differences between each router and the nginx with the
+// same knowledge, the other way round first.
+func (r *results) compare(w io.Writer) {
+	for _, pair := range [][2]string{{nginxLimit, router}, {nginxKeys, routerKeys}, {router, nginxLimit}, {routerKeys, nginxKeys}} {
+		fmt.Fprintf(w, "\nWhere %s is better than %s (its figure first):\n", pair[0], pair[1])
+		any := false
+		for _, s := range r.Plan.Scenarios {
+			for _, f := range []figure{good, kept, tail, calls, critOK, interOK, peak, cpuOK, cpuNo} {
+				if line := r.better(s, f, pair[0], pair[1]); line != "" {
+					any = true
+					fmt.Fprintln(w, line)
+				}
+			}
+		}
+		if !any {
+			fmt.Fprintln(w, "  nowhere")
+		}
+	}
+}
+
+// better is one figure at the loads at which a is better than b, or nothing.
+func (r *results) better(s scenario, f figure, a, b string) string {
+	var at []string
+	for _, load := range s.Loads {
+		x, y := r.median(cell{s.Name, load, a}, f), r.median(cell{s.Name, load, b}, f)
+		if f.higher {
+			x, y = -x, -y
+		}
+		if y-x > apart*math.Abs(y) {
+			at = append(at, fmt.Sprintf("%gx %s:%s", load, report.Number(math.Abs(x), f.digits), report.Number(math.Abs(y), f.digits)))
+		}
+	}
+	if len(at) == 0 {
+		return ""
+	}
+	return wrap(fmt.Sprintf("  %s, %s: %s", s.Name, f.what, strings.Join(at, ", ")))
+}
+
+// wrap breaks a line that is too wide at a space.
+func wrap(s string) string {
+	if len(s) <= report.Width {
+		return s
+	}
+	i := strings.LastIndexByte(s[:report.Width], ' ')
+	return s[:i] + "\n     " + wrap(s[i:])
+}
+
+// lateMost is how late the generator may be before its load is in doubt.
+const lateMost = 50
+
+func (r *results) warn(w io.Writer) {
+	for _, t := range r.Turns {
+		if t.LateP99 > lateMost {
+			fmt.Fprintf(w, "\nWARNING: %s, %gx, %s: requests began up to %.0f ms late (p99);\nthe machine is too slow or too busy for this load.\n", t.Scenario, t.Load, t.Contender, float64(t.LateP99))
+		}
+	}
+}
+
+// keptLeast is invariant I16.
+const keptLeast = 0.9
+
+func (r *results) checks() (out []report.Check) {
+	for _, s := range r.Plan.Scenarios {
+		last := slices.Max(s.Loads)
+		for _, name := range []string{router, routerKeys} {
+			x := r.median(cell{s.Name, last, name}, kept)
+			if math.IsNaN(x) {
+				continue
+			}
+			out = append(out, report.Check{
+				ID:       "I16",
+				Target:   fmt.Sprintf("%s, %s: goodput at %gx >= %.1f of its own at 1x", name, s.Name, last, keptLeast),
+				Measured: fmt.Sprintf("%.2f", x), Met: x >= keptLeast,
+			})
+		}
+	}
+	return out
+}
