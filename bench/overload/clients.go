@@ -30,8 +30,8 @@ var keys = [workloads]string{"bench-critical", "bench-interactive", "bench-noisy
 // Shares of the capacity that the small workloads ask for at any load; the
 // noisy one asks for the rest and everything beyond.
 const (
-	criticalShare    = 0.05
-	interactiveShare = 0.35
+	criticalShare    = 0.1
+	interactiveShare = 0.3
 )
 
 // offer is what one workload asks for a second when the load is times the
@@ -49,8 +49,9 @@ func offer(w workload, capacity, times float64) float64 {
 // request is one logical request, with all its attempts.
 type request struct {
 	of       workload
-	due, end time.Time // end is zero when it was not over
-	good     bool      // answered whole by an attempt within its time-out
+	due, end time.Time     // end is zero when it was not over
+	late     time.Duration // from due until it began: the generator's fault
+	good     bool          // answered whole by an attempt within its time-out
 }
 
 // attemptEnd is one attempt that is over.
@@ -64,11 +65,11 @@ type clients struct {
 	wire     *wire
 	capacity float64 // calls a second
 	times    float64
+	seed     uint64 // the same seed makes the same requests at the same times
 
 	mu       sync.Mutex
 	requests []request
 	attempts []attemptEnd
-	late     []time.Duration // how late requests began: the generator's own fault
 }
 
 // run lets requests arrive until end, as a Poisson process that waits for
@@ -77,22 +78,21 @@ func (c *clients) run(ctx context.Context, end time.Time) {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	var wg sync.WaitGroup
-	rate := c.capacity * c.times
+	rate, dice := c.capacity*c.times, rand.New(rand.NewPCG(c.seed, 0))
 	for due := time.Now(); ctx.Err() == nil; {
-		due = due.Add(time.Duration(rand.ExpFloat64() / rate * float64(time.Second)))
+		due = due.Add(time.Duration(dice.ExpFloat64() / rate * float64(time.Second)))
 		if !pause(ctx, time.Until(due)) {
 			break
 		}
-		of := c.pick(rate)
-		stream := rand.IntN(2) == 0
+		of, stream := c.pick(dice.Float64()*rate), dice.IntN(2) == 0
 		at := due
 		wg.Go(func() { c.request(ctx, of, stream, at) })
 	}
 	wg.Wait()
 }
 
-func (c *clients) pick(rate float64) workload {
-	x := rand.Float64() * rate
+// pick is the workload at x of the offered rate.
+func (c *clients) pick(x float64) workload {
 	for w := critical; w < noisy; w++ {
 		if x -= offer(w, c.capacity, c.times); x < 0 {
 			return w
@@ -103,8 +103,7 @@ func (c *clients) pick(rate float64) workload {
 
 // request makes one request, its attempts one after the other.
 func (c *clients) request(ctx context.Context, of workload, stream bool, due time.Time) {
-	r := request{of: of, due: due}
-	began := time.Since(due)
+	r := request{of: of, due: due, late: time.Since(due)}
 	for try := 0; ; try++ {
 		once, cancel := context.WithTimeout(ctx, patience)
 		got := c.wire.attempt(once, keys[of], stream, try)
@@ -126,7 +125,6 @@ func (c *clients) request(ctx context.Context, of workload, stream bool, due tim
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests = append(c.requests, r)
-	c.late = append(c.late, began)
 }
 
 func (c *clients) note(a attemptEnd) {

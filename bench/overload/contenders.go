@@ -133,6 +133,7 @@ http {
   }
   server {
     listen %[5]s backlog=4096;
+    server_name bench;
     location / {
 %[6]s      proxy_pass http://bench;
       proxy_http_version 1.1;
@@ -145,6 +146,8 @@ http {
 }
 `
 
+// nginxRefusal tells clients when to come back; x-should-retry is the SDKs' own
+// and in no nginx configuration we know of.
 const nginxRefusal = `    location @refused {
       internal;
       default_type application/json;

@@ -14,14 +14,15 @@
 // connection or a time-out, 0.5 s * 2^i less up to 25 % later, but obeys
 // x-should-retry and a Retry-After of up to a minute, and says how often it has
 // tried and how long it waits. A stream that breaks after its head is not tried
-// again. Three workloads have keys of their own: critical asks for 5 % of the
-// capacity and interactive for 35 %, at any load; noisy asks for all the rest.
+// again. Three workloads have keys of their own: critical asks for 10 % of the
+// capacity and interactive for 30 %, at any load; noisy asks for all the rest.
 //
 // A turn starts the provider and the contender anew and takes figures of the
 // second part of the load, when retries are in full swing: arrivals and good
 // ends are counted each within that window. Contenders take turns within each
-// load of each round, beginning with another one each time. Figures are
-// medians over rounds, ratios medians of the ratios within a round.
+// load of each round, beginning with another one each time, and get the same
+// requests at the same times. Figures are medians over rounds, ratios medians
+// of the ratios within a round.
 //
 // CPU and memory are read from /proc for the contender's processes. CPU of a
 // refusal is what a turn used beyond its served requests, at their cost in the
@@ -53,6 +54,7 @@ import (
 type plan struct {
 	Settle    time.Duration `json:"settle"`  // load that does not count
 	Measure   time.Duration `json:"measure"` // load that does
+	Lag       time.Duration `json:"lag"`     // in which a workload's request has to succeed
 	Scenarios []scenario    `json:"scenarios"`
 }
 
@@ -64,14 +66,14 @@ const (
 )
 
 func full() plan {
-	return plan{Settle: 3 * time.Second, Measure: 2500 * time.Millisecond, Scenarios: []scenario{
+	return plan{Settle: 3 * time.Second, Measure: 2500 * time.Millisecond, Lag: 2 * time.Second, Scenarios: []scenario{
 		{small, smallBytes, 40, []float64{1, 2, 5, 10}, 2, contenders},
 		{large, largeBytes, 4, []float64{1, 10}, 1, largeContenders},
 	}}
 }
 
 func quick() plan {
-	return plan{Settle: 1200 * time.Millisecond, Measure: 1300 * time.Millisecond, Scenarios: []scenario{
+	return plan{Settle: 1200 * time.Millisecond, Measure: 1300 * time.Millisecond, Lag: 1200 * time.Millisecond, Scenarios: []scenario{
 		{small, smallBytes, 40, []float64{1, 10}, 1, contenders},
 		{large, largeBytes, 4, []float64{1, 10}, 1, []string{router, nginxLimit}},
 	}}

@@ -78,13 +78,14 @@ func plain(f func(t *turn) report.Figure) func(t, base *turn) float64 {
 
 var (
 	good     = figure{"good/s", "goodput", 1, true, plain(func(t *turn) report.Figure { return t.Good })}
-	kept     = figure{"x own 1x", "goodput kept of its own at 1x", 2, true, func(t, base *turn) float64 { return float64(ratio(float64(t.Good), float64(base.Good))) }}
-	offered  = figure{"of all%", "share of the offered", 1, true, func(t, _ *turn) float64 { return 100 * float64(ratio(float64(t.Good), float64(t.Offered))) }}
-	tail     = figure{"p99 ms", "p99 of the answered", 0, false, plain(func(t *turn) report.Figure { return t.P99 })}
-	calls    = figure{"calls/rq", "calls at the provider a request", 2, false, plain(func(t *turn) report.Figure { return t.Calls })}
-	refused  = figure{"refus/s", "refusals", 0, false, func(t, _ *turn) float64 { return float64(t.Refused) / t.Window }}
+	kept     = figure{"x1x", "goodput kept of its own at 1x", 2, true, func(t, base *turn) float64 { return float64(ratio(float64(t.Good), float64(base.Good))) }}
+	offered  = figure{"%all", "share of the offered", 1, true, func(t, _ *turn) float64 { return 100 * float64(ratio(float64(t.Good), float64(t.Offered))) }}
+	tail     = figure{"p99", "p99 of the answered", 0, false, plain(func(t *turn) report.Figure { return t.P99 })}
+	calls    = figure{"calls", "calls at the provider a request", 2, false, plain(func(t *turn) report.Figure { return t.Calls })}
+	perGood  = figure{"", "calls at the provider a good answer", 2, false, func(t, _ *turn) float64 { return float64(ratio(float64(t.Calls*t.Offered), float64(t.Good))) }}
+	refused  = figure{"ref/s", "refusals", 0, false, func(t, _ *turn) float64 { return float64(t.Refused) / t.Window }}
 	critOK   = figure{"crit%", "critical workload", 0, true, plain(func(t *turn) report.Figure { return t.Critical })}
-	interOK  = figure{"inter%", "interactive workload", 0, true, plain(func(t *turn) report.Figure { return t.Inter })}
+	interOK  = figure{"int%", "interactive workload", 0, true, plain(func(t *turn) report.Figure { return t.Inter })}
 	peak     = figure{"MB", "peak memory", 0, false, func(t, _ *turn) float64 { return t.ofProxy(float64(t.Peak)) }}
 	cpuOK    = figure{"CPU s/1k ok", "CPU of a served request", 3, false, func(_, base *turn) float64 { return 1000 * base.cpuServed() }}
 	cpuNo    = figure{"CPU s/1k refused", "CPU of a refusal", 3, false, func(t, base *turn) float64 { return 1000 * t.cpuRefusal(base) }}
@@ -108,9 +109,10 @@ func (t *turn) cpuServed() float64 {
 	return t.ofProxy(float64(ratio(float64(t.CPU), float64(t.Served))))
 }
 
-// cpuRefusal is CPU seconds a refusal: what base does not explain.
+// cpuRefusal is CPU seconds a refusal: what base does not explain. There is
+// none where refusals are few or the provider's.
 func (t *turn) cpuRefusal(base *turn) float64 {
-	if t.Refused <= t.Lost || t.Refused < t.Served {
+	if t.Refused <= t.Lost || t.Refused < t.Served || t.ProviderR > int64(t.Refused/2) {
 		return math.NaN()
 	}
 	rest := float64(t.CPU) - float64(t.Served)*base.cpuServed()
@@ -162,7 +164,7 @@ func (r *results) compare(w io.Writer) {
 		fmt.Fprintf(w, "\nWhere %s is better than %s (its figure first):\n", pair[0], pair[1])
 		any := false
 		for _, s := range r.Plan.Scenarios {
-			for _, f := range []figure{good, kept, tail, calls, critOK, interOK, peak, cpuOK, cpuNo} {
+			for _, f := range []figure{good, kept, tail, perGood, critOK, interOK, peak, cpuOK, cpuNo} {
 				if line := r.better(s, f, pair[0], pair[1]); line != "" {
 					any = true
 					fmt.Fprintln(w, line)
@@ -179,6 +181,9 @@ func (r *results) compare(w io.Writer) {
 func (r *results) better(s scenario, f figure, a, b string) string {
 	var at []string
 	for _, load := range s.Loads {
+		if f.head == cpuOK.head && load != 1 {
+			continue // the same as at 1x
+		}
 		x, y := r.median(cell{s.Name, load, a}, f), r.median(cell{s.Name, load, b}, f)
 		if f.higher {
 			x, y = -x, -y

@@ -39,7 +39,7 @@ type turn struct {
 	Refused   int            `json:"attempts_refused"` // answered with another status than 200
 	Lost      int            `json:"attempts_lost"`    // late, broken or cut short
 	Statuses  map[string]int `json:"statuses"`
-	Critical  report.Figure  `json:"critical_ok_percent"`
+	Critical  report.Figure  `json:"critical_ok_percent"` // within the plan's lag
 	Inter     report.Figure  `json:"interactive_ok_percent"`
 	Noisy     report.Figure  `json:"noisy_ok_percent"`
 	Peak      report.Figure  `json:"peak_rss_mb"`
@@ -60,7 +60,11 @@ func (w window) has(t time.Time) bool { return !t.Before(w.from) && t.Before(w.t
 
 // play starts a provider and a contender anew, loads them and stops them.
 func (b *bench) play(ctx context.Context, s scenario, name string, load float64, round int) (*turn, error) {
-	provider, err := startProvider(b.split.Bench, s.Slots)
+	core := b.split.Bench
+	if name == direct {
+		core = b.split.Proxy // nobody else is there
+	}
+	provider, err := startProvider(core, s.Slots)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +81,7 @@ func (b *bench) play(ctx context.Context, s scenario, name string, load float64,
 	}
 	w := newWire(addr, s.Bytes)
 	defer w.close()
-	c := &clients{wire: w, capacity: at.perSecond(), times: load}
+	c := &clients{wire: w, capacity: at.perSecond(), times: load, seed: uint64(round + 1)}
 	t := &turn{Scenario: s.Name, Load: load, Round: round, Contender: name}
 	return t, b.measure(ctx, c, t, provider, p)
 }
@@ -95,7 +99,7 @@ func (b *bench) measure(ctx context.Context, c *clients, t *turn, provider, p *p
 	}()
 	defer func() { <-done }()
 	pause(ctx, time.Until(w.from))
-	before, cpu := books{}, p.usage().cpu
+	cpu := p.usage().cpu
 	before, err := provider.books()
 	if err != nil {
 		return err
@@ -114,26 +118,33 @@ func (b *bench) measure(ctx context.Context, c *clients, t *turn, provider, p *p
 	t.Peak = report.Figure(float64(used.peak) / (1 << 20))
 	t.Window = b.plan.Measure.Seconds()
 	t.ProviderR = after.Refused - before.Refused
-	arrived := t.readRequests(c, w)
+	arrived := t.readRequests(c, w, b.plan.Lag)
 	t.readAttempts(c, w)
 	t.Calls = ratio(float64(after.Calls-before.Calls), float64(arrived))
 	t.Wasted = report.Figure(stat.Percent(int(after.Wasted-before.Wasted), int(after.Calls-before.Calls-t.ProviderR)))
 	return nil
 }
 
-// readRequests counts arrivals and ends within the window, each for itself: in
-// a steady state their quotient is the share that succeeds.
-func (t *turn) readRequests(c *clients, w window) (arrived int) {
+// readRequests counts arrivals and good ends within the window, each for
+// itself. Shares of workloads are of those that arrived in the window moved
+// back by lag, if answered within lag.
+func (t *turn) readRequests(c *clients, w window, lag time.Duration) (arrived int) {
 	var came, good [workloads]int
-	var took []time.Duration
+	var took, late []time.Duration
 	fresh := 0
+	earlier := window{w.from.Add(-lag), w.to.Add(-lag)}
 	for _, r := range c.requests {
 		if w.has(r.due) {
-			came[r.of]++
 			arrived++
+			late = append(late, r.late)
+		}
+		if earlier.has(r.due) {
+			came[r.of]++
+			if r.good && r.end.Sub(r.due) <= lag {
+				good[r.of]++
+			}
 		}
 		if r.good && w.has(r.end) {
-			good[r.of]++
 			took = append(took, r.end.Sub(r.due))
 			if r.end.Sub(r.due) <= patience {
 				fresh++
@@ -150,10 +161,10 @@ func (t *turn) readRequests(c *clients, w window) (arrived int) {
 		t.P50, t.P99 = millis(q[0]), millis(q[1])
 	}
 	share := func(of workload) report.Figure {
-		return min(100, ratio(100*float64(good[of]), float64(came[of])))
+		return report.Figure(stat.Percent(good[of], came[of]))
 	}
 	t.Critical, t.Inter, t.Noisy = share(critical), share(interactive), share(noisy)
-	t.LateP99 = millis(stat.Quantile(c.late, 0.99))
+	t.LateP99 = millis(stat.Quantile(late, 0.99))
 	return arrived
 }
 
