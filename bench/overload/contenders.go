@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -23,6 +24,13 @@ const (
 )
 
 var contenders = []string{router, routerKeys, nginxLimit, nginxKeys, nginxPlain, direct}
+
+// chosen are those of names that are in list, all when it is empty.
+func chosen(names []string, list string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return list != "" && !slices.Contains(strings.Split(list, ","), name)
+	})
+}
 
 // largeContenders meet the large bodies too.
 var largeContenders = []string{router, nginxLimit, nginxPlain, direct}
@@ -158,7 +166,8 @@ const nginxRefusal = `    location @refused {
 
 // nginxLimits is what an operator who knows the capacity would write: so many
 // calls a second, each waiting its turn for at most 0.4 s, and no more at once
-// than slots and a tenth, since a call takes a little longer than its service.
+// than twice the slots, since reading a body takes time too and the provider
+// can queue a few.
 // An empty key is not counted, so the second rate is that of one workload.
 func (s site) nginxLimits(name string) (zones, limits, refusal string) {
 	if name == nginxPlain {
@@ -169,7 +178,7 @@ func (s site) nginxLimits(name string) (zones, limits, refusal string) {
 	}
 	all, burst := rate(s.perSecond())
 	zones = "  limit_req_zone $server_name zone=rate:1m rate=" + all + ";\n  limit_conn_zone $server_name zone=busy:1m;\n  limit_req_status 429;\n  limit_conn_status 429;\n"
-	limits = fmt.Sprintf("      limit_req zone=rate burst=%d;\n      limit_conn busy %d;\n      error_page 429 = @refused;\n", burst, s.slots+(s.slots+9)/10)
+	limits = fmt.Sprintf("      limit_req zone=rate burst=%d;\n      limit_conn busy %d;\n      error_page 429 = @refused;\n", burst, 2*s.slots)
 	if name == nginxKeys {
 		one, burst := rate(s.noisyPerSecond())
 		zones += "  map $http_authorization $noisy { default \"\"; \"Bearer " + keys[noisy] + "\" noisy; }\n  limit_req_zone $noisy zone=noisy:1m rate=" + one + ";\n"

@@ -43,6 +43,7 @@ import (
 	"os/signal"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -83,15 +84,20 @@ func main() {
 	dispatch()
 	short := flag.Bool("quick", false, "1x and 10x once, short turns: under a minute, for a look, not for a verdict")
 	rounds := flag.Int("rounds", 0, "rounds of both scenarios (default 2 of 2 KB, 1 of 1 MiB)")
+	only := flag.String("contenders", "", "contenders to run, by comma: "+strings.Join(contenders, ","))
+	bodies := flag.String("bodies", "", "run one scenario only: "+small+" or "+large)
 	path := flag.String("json", "", "write all figures to this `file`")
 	flag.Parse()
 	p := full()
 	if *short {
 		p = quick()
 	}
+	p.Scenarios = slices.DeleteFunc(p.Scenarios, func(s scenario) bool { return *bodies != "" && s.Name != *bodies })
 	for i := range p.Scenarios {
+		s := &p.Scenarios[i]
+		s.names = chosen(s.names, *only)
 		if *rounds > 0 {
-			p.Scenarios[i].Rounds = *rounds
+			s.Rounds = *rounds
 		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -88,10 +88,10 @@ var (
 	interOK  = figure{"int%", "interactive workload", 0, true, plain(func(t *turn) report.Figure { return t.Inter })}
 	peak     = figure{"MB", "peak memory", 0, false, func(t, _ *turn) float64 { return t.ofProxy(float64(t.Peak)) }}
 	cpuOK    = figure{"CPU s/1k ok", "CPU of a served request", 3, false, func(_, base *turn) float64 { return 1000 * base.cpuServed() }}
-	cpuNo    = figure{"CPU s/1k refused", "CPU of a refusal", 3, false, func(t, base *turn) float64 { return 1000 * t.cpuRefusal(base) }}
+	cpuNo    = figure{"s/1k refused", "CPU of a refusal", 3, false, func(t, base *turn) float64 { return 1000 * t.cpuRefusal(base) }}
 	costs    = figure{"ratio", "CPU of a refusal to that of a served request", 2, false, func(t, base *turn) float64 { return t.cpuRefusal(base) / base.cpuServed() }}
 	upOK     = figure{"KB ok", "", 1, false, plain(func(t *turn) report.Figure { return (t.UpOK + t.DownOK) / 1024 })}
-	upNo     = figure{"KB up", "", 1, false, plain(func(t *turn) report.Figure { return t.UpNo / 1024 })}
+	upNo     = figure{"KB refused: up", "", 1, false, plain(func(t *turn) report.Figure { return t.UpNo / 1024 })}
 	downNo   = figure{"down", "bytes", 1, false, plain(func(t *turn) report.Figure { return t.DownNo / 1024 })}
 	overview = []figure{good, kept, offered, tail, calls, refused, critOK, interOK, peak}
 	refusals = []figure{cpuOK, cpuNo, costs, upOK, upNo, downNo}
@@ -161,6 +161,9 @@ const apart = 0.05
 // same knowledge, the other way round first.
 func (r *results) compare(w io.Writer) {
 	for _, pair := range [][2]string{{nginxLimit, router}, {nginxKeys, routerKeys}, {router, nginxLimit}, {routerKeys, nginxKeys}} {
+		if !r.ran(pair[0]) || !r.ran(pair[1]) {
+			continue
+		}
 		fmt.Fprintf(w, "\nWhere %s is better than %s (its figure first):\n", pair[0], pair[1])
 		any := false
 		for _, s := range r.Plan.Scenarios {
@@ -175,6 +178,10 @@ func (r *results) compare(w io.Writer) {
 			fmt.Fprintln(w, "  nowhere")
 		}
 	}
+}
+
+func (r *results) ran(name string) bool {
+	return slices.ContainsFunc(r.Turns, func(t *turn) bool { return t.Contender == name })
 }
 
 // better is one figure at the loads at which a is better than b, or nothing.
@@ -207,14 +214,22 @@ func wrap(s string) string {
 	return s[:i] + "\n     " + wrap(s[i:])
 }
 
-// lateMost is how late the generator may be before its load is in doubt.
+// lateMost is how many ms late the generator may be before its load is in
+// doubt.
 const lateMost = 50
 
+// warn names the turns in which the generator did not keep its times.
 func (r *results) warn(w io.Writer) {
+	any := false
 	for _, t := range r.Turns {
-		if t.LateP99 > lateMost {
-			fmt.Fprintf(w, "\nWARNING: %s, %gx, %s: requests began up to %.0f ms late (p99);\nthe machine is too slow or too busy for this load.\n", t.Scenario, t.Load, t.Contender, float64(t.LateP99))
+		if t.LateP99 <= lateMost {
+			continue
 		}
+		if !any {
+			fmt.Fprintln(w, "\nWARNING: the machine was too slow or too busy for the load; requests began late:")
+		}
+		any = true
+		fmt.Fprintf(w, "  %s, %gx, %s, round %d: %.0f ms (p99)\n", t.Scenario, t.Load, t.Contender, t.Round+1, float64(t.LateP99))
 	}
 }
 

@@ -85,6 +85,7 @@ func (w *wire) take(ctx context.Context, fresh bool) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
+	_ = c.(*net.TCPConn).SetWriteBuffer(sendBuffer)
 	l := &link{Conn: c}
 	l.in = bufio.NewReaderSize(l, 4096)
 	return l, nil
@@ -96,6 +97,9 @@ func (w *wire) give(l *link) {
 	defer w.mu.Unlock()
 	w.idle = append(w.idle, l)
 }
+
+// sendBuffer keeps what counts as sent close to what was read at the far end.
+const sendBuffer = 64 << 10
 
 // errStale is a kept connection that the server had closed already.
 var errStale = errors.New("stale connection")
