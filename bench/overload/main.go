@@ -30,6 +30,9 @@
 // calls given up are in it. Where fewer attempts were refused than lost there
 // is no such figure.
 //
+// A turn in which requests began late is in doubt: a few are played again, and
+// figures of such turns count only where there are no others, marked with a *.
+//
 // It never tunes a contender to what was measured. The two hourthree
 // contenders differ in a rate limit for the noisy workload alone; so do the two
 // nginx contenders with limits. It needs nginx and says so where there is none.
@@ -56,6 +59,7 @@ type plan struct {
 	Settle    time.Duration `json:"settle"`  // load that does not count
 	Measure   time.Duration `json:"measure"` // load that does
 	Lag       time.Duration `json:"lag"`     // in which a workload's request has to succeed
+	Again     int           `json:"again"`   // turns in doubt that may be played again
 	Scenarios []scenario    `json:"scenarios"`
 }
 
@@ -67,14 +71,14 @@ const (
 )
 
 func full() plan {
-	return plan{Settle: 3 * time.Second, Measure: 2500 * time.Millisecond, Lag: 2 * time.Second, Scenarios: []scenario{
+	return plan{Settle: 3 * time.Second, Measure: 2300 * time.Millisecond, Lag: 2 * time.Second, Again: 3, Scenarios: []scenario{
 		{small, smallBytes, 40, []float64{1, 2, 5, 10}, 2, contenders},
 		{large, largeBytes, 4, []float64{1, 10}, 1, largeContenders},
 	}}
 }
 
 func quick() plan {
-	return plan{Settle: 1200 * time.Millisecond, Measure: 1300 * time.Millisecond, Lag: 1200 * time.Millisecond, Scenarios: []scenario{
+	return plan{Settle: 1200 * time.Millisecond, Measure: 1300 * time.Millisecond, Lag: 1200 * time.Millisecond, Again: 2, Scenarios: []scenario{
 		{small, smallBytes, 40, []float64{1, 10}, 1, contenders},
 		{large, largeBytes, 4, []float64{1, 10}, 1, []string{router, nginxLimit}},
 	}}
@@ -166,6 +170,13 @@ func (b *bench) scenario(ctx context.Context, s scenario) error {
 					return fmt.Errorf("%s bodies, %gx, %s: %w", s.Name, load, name, err)
 				}
 				b.out.Turns = append(b.out.Turns, t)
+				if t.doubtful() && b.plan.Again > 0 {
+					b.plan.Again--
+					if t, err = b.play(ctx, s, name, load, round); err != nil {
+						return err
+					}
+					b.out.Turns = append(b.out.Turns, t)
+				}
 			}
 		}
 	}

@@ -98,6 +98,9 @@ func (p *process) books() (b books, err error) {
 	return b, json.NewDecoder(resp.Body).Decode(&b)
 }
 
+// tick is a unit of CPU time in /proc: USER_HZ is 100 on Linux for all.
+const tick = 10 * time.Millisecond
+
 // usage is what a process group has used.
 type usage struct {
 	cpu  time.Duration
@@ -108,7 +111,6 @@ func (p *process) usage() (u usage) {
 	if p == nil {
 		return u
 	}
-	const tick = 10 * time.Millisecond // USER_HZ is 100 on Linux for all
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		data, _ := os.ReadFile("/proc/" + e.Name() + "/stat")
@@ -128,6 +130,27 @@ func (p *process) usage() (u usage) {
 		}
 	}
 	return u
+}
+
+// machineBusy is the CPU time that everything on this machine has used.
+func machineBusy() (sum time.Duration) {
+	data, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(data), "\n")
+	for i, f := range strings.Fields(line) {
+		if i == 4 || i == 5 || i > 8 { // idle, waiting for disks, guests counted before
+			continue
+		}
+		n, _ := strconv.ParseInt(f, 10, 64)
+		sum += time.Duration(n) * tick
+	}
+	return sum
+}
+
+// self is what this process has used.
+func self() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // freeAddr is a loopback address that nothing listens on just now.

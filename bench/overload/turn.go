@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/hourthree/hourthree/bench/internal/report"
@@ -49,8 +50,20 @@ type turn struct {
 	UpNo      report.Figure  `json:"bytes_up_per_refusal"`
 	DownNo    report.Figure  `json:"bytes_down_per_refusal"`
 	LateP99   report.Figure  `json:"generator_late_p99_ms"`
+	Foreign   report.Figure  `json:"foreign_cpu_percent"` // of the machine, used by what is not of this benchmark
 	Window    float64        `json:"window_s"`
 	ProviderR int64          `json:"provider_refused"`
+}
+
+// lateMost is how many ms late requests may begin before a turn is in doubt.
+const lateMost = 50
+
+// doubtful reports whether the load was not what it should have been.
+func (t *turn) doubtful() bool { return t.LateP99 > lateMost }
+
+// foreign is the CPU time that is neither this process's nor its children's.
+func foreign(provider, p *process) time.Duration {
+	return machineBusy() - self() - provider.usage().cpu - p.usage().cpu
 }
 
 // window is the part of a turn that counts.
@@ -99,13 +112,14 @@ func (b *bench) measure(ctx context.Context, c *clients, t *turn, provider, p *p
 	}()
 	defer func() { <-done }()
 	pause(ctx, time.Until(w.from))
-	cpu := p.usage().cpu
+	cpu, others := p.usage().cpu, foreign(provider, p)
 	before, err := provider.books()
 	if err != nil {
 		return err
 	}
 	pause(ctx, time.Until(w.to))
 	used := p.usage()
+	others = foreign(provider, p) - others
 	after, err := provider.books()
 	if err != nil {
 		return err
@@ -117,6 +131,7 @@ func (b *bench) measure(ctx context.Context, c *clients, t *turn, provider, p *p
 	t.CPU = report.Figure((used.cpu - cpu).Seconds())
 	t.Peak = report.Figure(float64(used.peak) / (1 << 20))
 	t.Window = b.plan.Measure.Seconds()
+	t.Foreign = ratio(100*others.Seconds(), t.Window*float64(runtime.NumCPU()))
 	t.ProviderR = after.Refused - before.Refused
 	arrived := t.readRequests(c, w, b.plan.Lag)
 	t.readAttempts(c, w)
