@@ -65,7 +65,8 @@ type clients struct {
 	wire     *wire
 	capacity float64 // calls a second
 	times    float64
-	seed     uint64 // the same seed makes the same requests at the same times
+	behind   time.Duration // how late the first request that never began was at the end
+	seed     uint64        // the same seed makes the same requests at the same times
 
 	mu       sync.Mutex
 	requests []request
@@ -79,7 +80,8 @@ func (c *clients) run(ctx context.Context, end time.Time) {
 	defer cancel()
 	var wg sync.WaitGroup
 	rate, dice := c.capacity*c.times, rand.New(rand.NewPCG(c.seed, 0))
-	for due := time.Now(); ctx.Err() == nil; {
+	due := time.Now()
+	for ctx.Err() == nil {
 		due = due.Add(time.Duration(dice.ExpFloat64() / rate * float64(time.Second)))
 		if !pause(ctx, time.Until(due)) {
 			break
@@ -88,6 +90,7 @@ func (c *clients) run(ctx context.Context, end time.Time) {
 		at := due
 		wg.Go(func() { c.request(ctx, of, stream, at) })
 	}
+	c.behind = time.Since(due)
 	wg.Wait()
 }
 

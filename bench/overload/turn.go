@@ -49,8 +49,8 @@ type turn struct {
 	DownOK    report.Figure  `json:"bytes_down_per_served"`
 	UpNo      report.Figure  `json:"bytes_up_per_refusal"`
 	DownNo    report.Figure  `json:"bytes_down_per_refusal"`
-	LateP99   report.Figure  `json:"generator_late_p99_ms"`
-	Foreign   report.Figure  `json:"foreign_cpu_percent"` // of the machine, used by what is not of this benchmark
+	LateP99   report.Figure  `json:"generator_late_p99_ms"` // or how far it was behind at the end
+	Foreign   report.Figure  `json:"foreign_cpu_percent"`   // of the machine, used by what is not of this benchmark
 	Window    float64        `json:"window_s"`
 	ProviderR int64          `json:"provider_refused"`
 }
@@ -112,14 +112,14 @@ func (b *bench) measure(ctx context.Context, c *clients, t *turn, provider, p *p
 	}()
 	defer func() { <-done }()
 	pause(ctx, time.Until(w.from))
-	cpu, others := p.usage().cpu, foreign(provider, p)
+	cpu, others, began := p.usage().cpu, foreign(provider, p), time.Now()
 	before, err := provider.books()
 	if err != nil {
 		return err
 	}
 	pause(ctx, time.Until(w.to))
 	used := p.usage()
-	others = foreign(provider, p) - others
+	others, lasted := foreign(provider, p)-others, time.Since(began)
 	after, err := provider.books()
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (b *bench) measure(ctx context.Context, c *clients, t *turn, provider, p *p
 	t.CPU = report.Figure((used.cpu - cpu).Seconds())
 	t.Peak = report.Figure(float64(used.peak) / (1 << 20))
 	t.Window = b.plan.Measure.Seconds()
-	t.Foreign = ratio(100*others.Seconds(), t.Window*float64(runtime.NumCPU()))
+	t.Foreign = ratio(100*others.Seconds(), lasted.Seconds()*float64(runtime.NumCPU()))
 	t.ProviderR = after.Refused - before.Refused
 	arrived := t.readRequests(c, w, b.plan.Lag)
 	t.readAttempts(c, w)
@@ -179,7 +179,7 @@ func (t *turn) readRequests(c *clients, w window, lag time.Duration) (arrived in
 		return report.Figure(stat.Percent(good[of], came[of]))
 	}
 	t.Critical, t.Inter, t.Noisy = share(critical), share(interactive), share(noisy)
-	t.LateP99 = millis(stat.Quantile(late, 0.99))
+	t.LateP99 = millis(max(c.behind, stat.Quantile(late, 0.99)))
 	return arrived
 }
 
