@@ -96,13 +96,10 @@ func main() {
 	if *short {
 		p = quick()
 	}
-	p.Scenarios = slices.DeleteFunc(p.Scenarios, func(s scenario) bool { return *bodies != "" && s.Name != *bodies })
-	for i := range p.Scenarios {
-		s := &p.Scenarios[i]
-		s.names = chosen(s.names, *only)
-		if *rounds > 0 {
-			s.Rounds = *rounds
-		}
+	p.narrow(*bodies, *only, *rounds)
+	if len(p.Scenarios) == 0 {
+		fmt.Fprintf(os.Stderr, "overload: nothing to run with -contenders %q -bodies %q\n", *only, *bodies)
+		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -110,6 +107,21 @@ func main() {
 		fmt.Fprintln(os.Stderr, "overload:", err)
 		os.Exit(1)
 	}
+}
+
+// narrow keeps what is asked for: one size of bodies, some contenders, other
+// rounds; "" and 0 ask for nothing.
+func (p *plan) narrow(bodies, only string, rounds int) {
+	for i := range p.Scenarios {
+		s := &p.Scenarios[i]
+		s.names = chosen(s.names, only)
+		if rounds > 0 {
+			s.Rounds = rounds
+		}
+	}
+	p.Scenarios = slices.DeleteFunc(p.Scenarios, func(s scenario) bool {
+		return len(s.names) == 0 || bodies != "" && s.Name != bodies
+	})
 }
 
 // bench is a run.
@@ -159,6 +171,9 @@ func (b *bench) scenario(ctx context.Context, s scenario) error {
 	names := slices.Clone(s.names)
 	if b.nginx == "" {
 		names = slices.DeleteFunc(names, isNginx)
+	}
+	if len(names) == 0 {
+		return nil
 	}
 	for round := range s.Rounds {
 		for i, load := range s.Loads {
