@@ -170,8 +170,7 @@ func NewMine(c *config.Config, model string) (*Mine, error) {
 // not have are left out, and said to be.
 func (m *Mine) Fit(s *Scenario) (*Scenario, error) {
 	f := fitting{
-		Mine: m, from: s, out: *s, became: map[string]string{}, also: map[string][]string{},
-		struck: map[string]string{}, taken: map[string]bool{},
+		Mine: m, from: s, out: *s, became: map[string]string{}, domains: map[string]*together{}, taken: map[string]bool{},
 	}
 	f.out.Targets, f.out.Faults, f.out.Criteria = nil, nil, nil
 	f.out.Assumptions = slices.Clone(s.Assumptions)
@@ -194,10 +193,16 @@ type fitting struct {
 	*Mine
 	from   *Scenario
 	out    Scenario
-	became map[string]string   // the user's target for one of the scenario's
-	also   map[string][]string // more that suffer what one of the scenario's does
-	struck map[string]string   // by failure domain: whose faults it has
-	taken  map[string]bool     // names
+	became map[string]string // the user's target for one of the scenario's
+	taken  map[string]bool   // names
+
+	domains map[string]*together
+}
+
+// together are the user's targets of one failure domain.
+type together struct {
+	names []string
+	as    []string // the scenario's that they stand in for
 }
 
 func (f *fitting) assume(format string, args ...any) {
@@ -247,17 +252,15 @@ func (f *fitting) take(t Target, m config.Target, suffix string) Target {
 	t.Name = f.name(targetName(m) + suffix)
 	t.Domain = f.config.Providers[m.Provider].FailureDomain(m.Provider)
 	t.RPM, t.Concurrency, t.own = int(m.Limits.RPM), m.Limits.Concurrency, ownOf(m)
-	switch theirs, shared := f.struck[t.Domain]; {
-	case shared:
-		f.also[theirs] = append(f.also[theirs], t.Name)
-		f.assume("%s is in the failure domain %s and fails as the target before it.", t.Name, t.Domain)
-	case f.became[old] == "":
-		f.struck[t.Domain] = old
-	default:
-		f.assume("%s stays well, with the capacity and latency of %s.", t.Name, old)
+	d := f.domains[t.Domain]
+	if d == nil {
+		d = new(together)
+		f.domains[t.Domain] = d
 	}
+	d.names = append(d.names, t.Name)
 	if f.became[old] == "" {
 		f.became[old] = t.Name
+		d.as = append(d.as, old)
 	}
 	return t
 }
@@ -298,20 +301,44 @@ func (f *fitting) name(name string) string {
 	return free
 }
 
+// faults strike all targets of a failure domain alike: with those of the one
+// among the scenario's that suffers most.
 func (f *fitting) faults() {
+	struck := map[string][]string{} // by the scenario's target
+	for _, domain := range slices.Sorted(maps.Keys(f.domains)) {
+		d := f.domains[domain]
+		if len(d.as) == 0 {
+			f.assume("%s stays well.", strings.Join(d.names, ", "))
+			continue
+		}
+		worst := slices.MaxFunc(d.as, func(a, b string) int { return cmp.Compare(f.suffering(a), f.suffering(b)) })
+		struck[worst] = d.names
+		if len(d.names) > 1 {
+			f.assume("%s are one failure domain, %s, and all suffer what %s does.", strings.Join(d.names, ", "), domain, worst)
+		}
+	}
 	for _, x := range f.from.Faults {
-		if x.Target == "" {
+		if x.Target == "" || f.from.target(x.Target).Model != f.from.Targets[0].Model {
 			f.out.Faults = append(f.out.Faults, x)
 			continue
 		}
-		old := x.Target
-		for _, name := range append([]string{f.became[old]}, f.also[old]...) {
+		for _, name := range struck[x.Target] {
 			x.Target = name
 			if t := f.out.target(name); t != nil && (x.Mode != ModeForget || t.Keys != nil) {
 				f.out.Faults = append(f.out.Faults, x)
 			}
 		}
 	}
+}
+
+// suffering is the seconds of one of the scenario's targets in which calls fail.
+func (f *fitting) suffering(name string) (seconds float64) {
+	for _, x := range f.from.Faults {
+		if x.Target == name {
+			seconds += x.Share * (x.Until - x.At).Seconds()
+		}
+	}
+	return seconds
 }
 
 // workloads take the user's limits in the order of their names.

@@ -9,9 +9,13 @@ import (
 	"github.com/hourthree/hourthree/internal/repeat"
 )
 
-// memoryShare of the ledger is what one of several workloads may hold when half
-// of it is taken (algorithm notes, section 7).
-const memoryShare = 0.25
+// Of the ledger one of many workloads may hold a quarter when half of it is taken
+// (algorithm notes, section 7); one of a few as much as leaves the same to each,
+// up to where interactive work is refused.
+const (
+	memoryShare = 0.25
+	memoryMost  = 0.85
+)
 
 // The reasons of refusals besides those of package admit.
 const (
@@ -141,8 +145,8 @@ func (w *Workload) claim() admit.Claim {
 	switch {
 	case w.lane.Lane == Quarantine:
 		c.Share, c.Strict = w.lane.Share, true
-	case !w.spec.Alone:
-		c.Share = memoryShare
+	case w.spec.Sharing > 1:
+		c.Share = max(memoryShare, memoryMost/float64(w.spec.Sharing))
 	}
 	return c
 }

@@ -29,9 +29,9 @@ type Spec struct {
 	Models   []string // allowed models; empty allows all
 	Priority queue.Priority
 	Limits   admit.Limits
-	// Alone says that there is no other workload to leave memory for.
-	Alone  bool
-	Budget budget.Config
+	// Sharing is how many workloads share the memory, this one included.
+	Sharing int
+	Budget  budget.Config
 }
 
 // Workload is one caller. It is safe for concurrent use.
@@ -198,7 +198,7 @@ func NewDirectory(specs []Spec, prior *Directory) (*Directory, error) {
 		specs = []Spec{{Name: Open, Priority: queue.Interactive}}
 	}
 	for i := range specs {
-		specs[i].Alone = len(specs) == 1
+		specs[i].Sharing = len(specs)
 	}
 	for _, spec := range specs {
 		w := prior.named(spec.Name)
