@@ -230,7 +230,7 @@ func (c *CoolDown) Forget() { *c = CoolDown{Max: c.Max, last: c.last} }
 // Reopens is when it is worth asking again: the end of the block, or, while a
 // trial is out, a second from now or the end of its lease, whichever is
 // sooner; while only a share is let in, when the next call goes at the latest.
-// It is zero when Admit would let a call in.
+// It is zero when Admit would let any call in.
 func (c *CoolDown) Reopens(now time.Time) time.Time {
 	if c.blocked(now) {
 		return c.until
