@@ -519,7 +519,7 @@ func (b *Breaker) excuse(now time.Time, c *call) bool {
 	case older >= b.cfg.FailureRatio || b.streams.counts(now, b.cfg.Window):
 		return false
 	}
-	if b.streams.excused++; b.streams.excused == b.keepsWaiting() {
+	if b.streams.excused++; b.streams.excused >= b.keepsWaiting() && b.streams.herd.Before(b.streams.event) {
 		b.streams.herd = now
 	}
 	b.window.take(c.sec, c.verdict)
