@@ -173,20 +173,27 @@ func (x *inbound) admit() bool {
 
 // limited answers what a limit of the workload, or the memory, refuses.
 func (x *inbound) limited(r admit.Refusal) bool {
-	switch r.Reason {
-	case admit.ReasonMemory:
+	if r.Reason == admit.ReasonMemory {
 		return x.overloaded()
-	case workload.ReasonRepeats:
-		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_repeats", Wait: r.Wait, HasWait: true},
-			"Workload "+x.workload.Name()+" repeats failed requests more often than one in ten and one a second. This repeat was not carried out.")
-	case workload.ReasonQuarantine:
-		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_quarantine", Wait: r.Wait, HasWait: true},
-			"Workload "+x.workload.Name()+" is in quarantine. An operator can release it.")
-	default:
-		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + r.Reason, Wait: r.Wait, HasWait: true},
-			"Workload "+x.workload.Name()+" has reached its own limit ("+r.Reason+").")
 	}
+	x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + r.Reason, Wait: r.Wait, HasWait: true}, x.limit(r))
 	return false
+}
+
+// limit names the limit that refused, and whether the body was read.
+func (x *inbound) limit(r admit.Refusal) string {
+	name := "Workload " + x.workload.Name()
+	switch {
+	case r.Reason == workload.ReasonRepeats && x.body == nil:
+		return name + " repeats failed requests more often than one in ten and one a second. This repeat was not read."
+	case r.Reason == workload.ReasonRepeats:
+		return name + " repeats failed requests more often than one in ten and one a second. This repeat was not carried out."
+	case r.Reason == workload.ReasonUnread:
+		return name + " repeats failed requests so often that not all of its requests are looked at. This one was not read."
+	case r.Reason == workload.ReasonQuarantine:
+		return name + " is in quarantine until an operator releases it. The request was not read."
+	}
+	return name + " has reached its own limit (" + r.Reason + ")."
 }
 
 // read leases and reads the body. A body that no target may repeat and that
