@@ -55,6 +55,7 @@ type Item struct {
 	Bytes    int64     // of memory, held while it waits
 	Deadline time.Time // of its own; the queue's bound may be sooner. Zero for none
 	Keys     []Key     // what may serve it, at least one
+	Owner    any       // not looked at
 
 	fate   Fate
 	since  time.Time // when it came
@@ -141,6 +142,9 @@ func (q *Queue) MustWait(keys []Key, p Priority, free func(Key) bool) bool {
 	}
 	return len(keys) > 0
 }
+
+// Wanted reports that somebody waits for the key.
+func (q *Queue) Wanted(k Key) bool { return q.wanted(k, NumPriorities-1) }
 
 func (q *Queue) wanted(k Key, p Priority) bool {
 	w := q.wants[k]
@@ -257,6 +261,18 @@ func (q *Queue) Pass(now time.Time, it *Item) []*Item {
 	if it.fate == Told {
 		q.untell(it)
 		q.on(now, it, it.signal)
+	}
+	return q.woken
+}
+
+// Spent says that what the item was told of is taken, so that nobody else need
+// try for it. The item keeps its place, and those are returned who are to be
+// woken for news that came meanwhile. The slice is valid until the next call.
+func (q *Queue) Spent(now time.Time, it *Item) []*Item {
+	q.woken = q.woken[:0]
+	if it.fate == Told {
+		q.untell(it)
+		q.on(now, it)
 	}
 	return q.woken
 }
