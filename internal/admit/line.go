@@ -69,16 +69,33 @@ func (l *Line) Waiting() (requests int, bytes int64) {
 func (l *Line) Empty() bool { return l.waiting.Load() == 0 }
 
 // MustWait reports that whoever wants one of the keys would overtake somebody
-// by trying at once.
+// by trying at once: others of its class or of a more important one wait for each
+// of them, and it is not known to be free for anybody.
 func (l *Line) MustWait(keys []queue.Key, p queue.Priority) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.queue.MustWait(keys, p, l.free)
+	for _, k := range keys {
+		if !l.queue.Ahead(k, p) {
+			return false
+		}
+	}
+	return !l.open(time.Now(), keys)
 }
 
-func (l *Line) free(k queue.Key) bool {
-	free, _ := l.room(k)
-	return free
+// open reports that one of the keys is there for a newcomer that others are
+// ahead of: it is free and was offered to all of them in vain. What is free and
+// has not been offered is now.
+func (l *Line) open(now time.Time, keys []queue.Key) (open bool) {
+	for _, k := range keys {
+		switch {
+		case l.queue.Promised(k) || !l.check(now, k):
+		case l.queue.Vain(k):
+			open = true
+		default:
+			l.tell(now, k)
+		}
+	}
+	return open
 }
 
 // Notify says that something has been freed.
@@ -93,9 +110,13 @@ func (l *Line) Notify(k queue.Key) {
 
 // offer tells one who wants the key, when there is room for it.
 func (l *Line) offer(now time.Time, k queue.Key) {
-	if !l.queue.Wanted(k) || !l.check(now, k) {
-		return
+	if l.queue.Wanted(k) && l.check(now, k) {
+		l.tell(now, k)
 	}
+}
+
+// tell tells one who wants the key that it is free.
+func (l *Line) tell(now time.Time, k queue.Key) {
 	if it := l.queue.Next(now, k); it != nil {
 		l.wake(it)
 	}
@@ -130,7 +151,7 @@ func (l *Line) sweep() {
 // WaitFor waits until try returns true, and says Dispatched then; else it says
 // why not: the line is full, the wait is over, somebody else had to have the
 // place, or ctx ended. try runs on the caller's goroutine: at once when
-// something is free and promised to nobody, and after each signal. A signal that
+// something is free that is of no use to the others, and after each signal. A signal that
 // does not help goes to the next, and so does one that reaches a request as it
 // leaves, also by a panic in try.
 func (l *Line) WaitFor(ctx context.Context, w *Waiter, try func() bool) queue.Fate {
@@ -164,8 +185,8 @@ func (l *Line) WaitFor(ctx context.Context, w *Waiter, try func() bool) queue.Fa
 	}
 }
 
-// join puts w in line. look says that it has to try once: what was freed just
-// before it came told nobody.
+// join puts w in line. look says that it may try once. What was freed just
+// before it came and told nobody is offered.
 func (l *Line) join(w *Waiter) (look bool, fate queue.Fate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,12 +203,7 @@ func (l *Line) join(w *Waiter) (look bool, fate queue.Fate) {
 	if fate != queue.Waiting {
 		return false, fate
 	}
-	for _, k := range w.Keys {
-		if l.check(now, k) && !l.queue.Promised(k) {
-			look = true
-		}
-	}
-	return look, fate
+	return l.open(now, w.Keys), fate
 }
 
 // heard is what w was woken for.

@@ -393,9 +393,10 @@ func oneTenant(t *testing.T, unknown bool) {
 		return w
 	}
 	var wg sync.WaitGroup
-	hold := func(client int) time.Duration { return time.Second + time.Duration(client%97)*20*time.Millisecond }
+	hold := func(client int) time.Duration { return time.Duration(500+client%97*10) * time.Millisecond }
 	load(&wg, l, p, 500, until, hold, heavy)
-	for range 18 {
+	time.Sleep(3 * time.Second) // it is in full swing
+	for range 15 {
 		time.Sleep(time.Second)
 		w := wants("light", p)
 		if unknown {

@@ -225,7 +225,7 @@ func (q *Queue) unlink(it *Item, fate Fate) {
 	}
 	for _, k := range it.Keys {
 		w := q.wants[k]
-		if w.waiting[it.Priority]--; *w == (want{}) {
+		if w.waiting[it.Priority]--; w.waiting == [NumPriorities]int{} {
 			delete(q.wants, k)
 		}
 	}

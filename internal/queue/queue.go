@@ -89,6 +89,7 @@ type signal struct {
 type want struct {
 	waiting [NumPriorities]int // told ones included
 	told    int                // of this key
+	vain    bool               // its last signal helped nobody
 }
 
 // Queue is the line. The zero value lets nobody wait; Reconfigure opens it.
@@ -130,23 +131,17 @@ func (q *Queue) Promised(k Key) bool {
 	return w != nil && w.told > 0
 }
 
-// MustWait reports that a newcomer would overtake somebody: for each of its
-// keys somebody of its class or a more important one waits, and the key is
-// promised or not free. free may err on the side of true: what is free, not
-// promised and still not taken by those who wait is of no use to them.
-func (q *Queue) MustWait(keys []Key, p Priority, free func(Key) bool) bool {
-	for _, k := range keys {
-		if !q.wanted(k, p) || q.wants[k].told == 0 && free(k) {
-			return false
-		}
-	}
-	return len(keys) > 0
+// Vain reports that the last news of the key has reached all who wait for it and
+// helped nobody: what is free is of no use to them, and a newcomer that tries it
+// overtakes nobody.
+func (q *Queue) Vain(k Key) bool {
+	w := q.wants[k]
+	return w != nil && w.vain
 }
 
-// Wanted reports that somebody waits for the key.
-func (q *Queue) Wanted(k Key) bool { return q.wanted(k, NumPriorities-1) }
-
-func (q *Queue) wanted(k Key, p Priority) bool {
+// Ahead reports that somebody of the class, or of a more important one, waits
+// for the key.
+func (q *Queue) Ahead(k Key, p Priority) bool {
 	w := q.wants[k]
 	if w == nil {
 		return false
@@ -158,6 +153,9 @@ func (q *Queue) wanted(k Key, p Priority) bool {
 	}
 	return false
 }
+
+// Wanted reports that somebody waits for the key.
+func (q *Queue) Wanted(k Key) bool { return q.wants[k] != nil }
 
 // Push puts an item in line and returns Waiting, or the reason why not. It may
 // evict others: see Gone.
@@ -186,6 +184,9 @@ func (q *Queue) Push(now time.Time, it *Item) Fate {
 // each flow.
 func (q *Queue) Next(now time.Time, k Key) *Item {
 	q.signals++
+	if w := q.wants[k]; w != nil {
+		w.vain = false
+	}
 	return q.hand(now, signal{k, q.signals})
 }
 
@@ -204,6 +205,8 @@ func (q *Queue) hand(now time.Time, s signal) *Item {
 		w.told++
 	} else if q.busy != nil {
 		q.busy.missed = append(q.busy.missed, s)
+	} else {
+		w.vain = true
 	}
 	for _, late := range q.late {
 		q.drop(now, late, Expired)

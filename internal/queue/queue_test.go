@@ -224,26 +224,24 @@ func TestPassKeepsThePlace(t *testing.T) {
 	}
 }
 
-func TestMustWait(t *testing.T) {
+func TestWhoIsAhead(t *testing.T) {
 	q := roomy()
-	free := map[Key]bool{}
-	is := func(k Key) bool { return free[k] }
-	both, a := []Key{"a", "b"}, []Key{"a"}
-	if q.MustWait(both, Batch, is) {
+	if q.Wanted("a") || q.Ahead("a", Batch) {
 		t.Error("nobody waits")
 	}
 	it := item("x", Interactive, 1, "a")
 	push(t, q, 0, it)
-	if q.MustWait(both, Interactive, is) || !q.MustWait(a, Interactive, is) || q.MustWait(a, Critical, is) {
-		t.Error("whoever is not waited for may be tried, by the more important anything")
+	if q.Ahead("b", Batch) || !q.Ahead("a", Interactive) || !q.Ahead("a", Batch) || q.Ahead("a", Critical) {
+		t.Error("only those who matter less are behind it, and only for its key")
 	}
-	free["a"] = true
-	if q.MustWait(a, Interactive, is) {
-		t.Error("what is free and promised to nobody may be tried")
+	if q.Next(epoch, "a"); !q.Promised("a") || q.Vain("a") {
+		t.Error("what one is told of is promised")
 	}
-	q.Next(epoch, "a")
-	if !q.MustWait(a, Interactive, is) {
-		t.Error("what is promised may not be tried")
+	if q.Pass(epoch, it); q.Promised("a") || !q.Vain("a") {
+		t.Error("what helped nobody is for anybody")
+	}
+	if q.Next(epoch, "a"); q.Vain("a") {
+		t.Error("there is news")
 	}
 }
 
