@@ -9,12 +9,15 @@
 //     a less important class is there for, it gets one all the same: strict
 //     order would let it starve for as long as there is more important work.
 //   - Flows, inside a class: deficit round robin by cost. Each round gives a flow
-//     Quantum units, it is served while it has any, and what it used beyond them
-//     it pays back in the next rounds. Two flows that always have work waiting
-//     for the same keys are so served within the larger of Quantum and the
-//     largest cost of each other, twice. A flow that comes back from idleness
-//     has saved nothing up; what it owed it still owes, less what the rounds
-//     meanwhile would have paid, until nobody of its class waits any more.
+//     Quantum units, what it used beyond them it pays back in the next rounds,
+//     and of those that may still use some the one with most is served. (To let
+//     it use them all before the next one would make fifty small requests wait
+//     for fifty others.) Two flows that always have work waiting for the same
+//     keys are so served within the largest cost of each other, twice. A flow
+//     that comes back from idleness has saved nothing up: it stands no better
+//     than the one served least of those who wait, and what it owed it still
+//     owes, less what the rounds meanwhile would have paid, until nobody of its
+//     class waits any more.
 //   - Items, inside a flow: first come, first served. Under standing load the
 //     newest goes first: see standing.go.
 //

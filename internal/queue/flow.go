@@ -10,7 +10,7 @@ const Quantum = 1024
 
 // class is the flows of one priority.
 type class struct {
-	flows  map[string]*flow // those who wait and those who owe
+	flows  map[string]*flow // those who wait, and those who did since somebody began to
 	ring   []*flow          // those who wait, in the order of the round
 	turn   int              // in ring: who was served last
 	level  int64            // units that the rounds have given to each who waits
@@ -46,12 +46,20 @@ func (c *class) flow(name string) *flow {
 	return f
 }
 
-// join puts a flow at the end of the round.
+// join puts a flow at the end of the round. It may use no more than the one of
+// the others that has been served least.
 func (c *class) join(f *flow) {
-	if c.flows[f.name] == f {
-		f.deficit = min(0, f.deficit+c.level-f.idle)
+	f.deficit += c.level - f.idle
+	most := f.deficit
+	for i, other := range c.ring {
+		if i == 0 || other.deficit > most {
+			most = other.deficit
+		}
 	}
-	c.flows[f.name] = f
+	if c.flows[f.name] != f {
+		c.flows[f.name], f.deficit = f, most
+	}
+	f.deficit = min(f.deficit, most)
 	c.ring = slices.Insert(c.ring, c.turn, f)
 	if len(c.ring) > 1 {
 		c.turn++
@@ -69,10 +77,7 @@ func (c *class) part(f *flow) {
 		c.turn = 0
 	}
 	f.idle, f.load = c.level, standing{}
-	if f.deficit >= 0 {
-		delete(c.flows, f.name)
-	}
-	if len(c.ring) == 0 { // nobody is owed
+	if len(c.ring) == 0 { // nobody is owed anything
 		clear(c.flows)
 		c.level = 0
 	}
@@ -133,21 +138,23 @@ func (it *Item) after(newest bool) *Item {
 	return it.next
 }
 
-// serve goes round the flows that look found somebody in, and returns that of
-// the first that may still use something. Where none may, it gives to all as
-// many rounds as the one closest to it needs, at once.
+// serve returns the item of the flow that may still use most, of those that
+// look found somebody in; among equals the next in the ring is served.
 func (c *class) serve() *Item {
 	c.rounds()
+	best := -1
 	for i := range c.ring {
-		at := (c.turn + i) % len(c.ring)
-		if f := c.ring[at]; f.head != nil && f.deficit > 0 {
-			c.turn = at
-			return f.head
+		at := (c.turn + 1 + i) % len(c.ring)
+		if f := c.ring[at]; f.head != nil && (best < 0 || f.deficit > c.ring[best].deficit) {
+			best = at
 		}
 	}
-	return nil // not reached: rounds has seen to it
+	c.turn = best
+	return c.ring[best].head
 }
 
+// rounds gives to those that look found somebody in as many rounds as the one
+// closest to it needs to be served, at once.
 func (c *class) rounds() {
 	least := int64(-1)
 	for _, f := range c.ring {

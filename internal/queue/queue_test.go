@@ -98,7 +98,7 @@ func TestFairness(t *testing.T) {
 				sum[i] += it.Cost
 				push2(q, item(it.Flow, Interactive, cost.Draw(t, "cost")))
 			}
-			if d := max(sum[0]-sum[1], sum[1]-sum[0]); d > 2*max(most, Quantum) {
+			if d := max(sum[0]-sum[1], sum[1]-sum[0]); d > 2*most {
 				t.Fatalf("served %v: %d apart, largest cost %d", sum, d, most)
 			}
 		}
