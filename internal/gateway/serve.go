@@ -51,7 +51,7 @@ type PassRoute struct {
 // Gateway serves clients. It is safe for concurrent use.
 type Gateway struct {
 	Ledger   *admit.Ledger
-	Gate     *admit.Gate // bounded wait for a target's slot, nil for none
+	Line     *admit.Line // bounded wait for a target's slot, nil for none
 	Runner   *attempt.Runner
 	Listener *event.Listener
 	Clients  *fault.Clients
@@ -331,7 +331,7 @@ func (x *inbound) request(m *route.Model) *attempt.Request {
 		Model: m, Workload: x.workload, Priority: x.workload.Priority(), Upstreams: x.Upstreams,
 		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.Tokens[x.workload.Name()],
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
-		Repeat: x.arrival.Repeat() || quarantined, Quarantined: quarantined, Attempts: x.Attempts, Prior: x.out.Notes, Gate: x.Gate,
+		Repeat: x.arrival.Repeat() || quarantined, Quarantined: quarantined, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(),
 	}
 	q.Reserve = m == x.model && m.Fallback != nil // the last resort is to have its call
 	q.Class = classOf(x.envelope, len(x.body))

@@ -48,7 +48,7 @@ func (c *Call) FirstContent(now time.Time) {
 	t.mu.Unlock()
 	t.tell(moved)
 	if herding && t.freed != nil { // a call that is held back may go
-		t.freed()
+		t.freed(t)
 	}
 }
 
@@ -74,7 +74,7 @@ func (c *Call) Settle(now time.Time, r Result) {
 	t.tell(moved)
 	c.inform(now, BudgetResult(c, r.Verdict, now.Sub(c.start), r.Timeout))
 	if t.freed != nil {
-		t.freed()
+		t.freed(t)
 	}
 }
 

@@ -43,7 +43,7 @@ type Account struct {
 // goroutine. Time and randomness come from the caller.
 type Target struct {
 	moved func(name string, ts []breaker.Transition) // called without the lock
-	freed func()                                     // likewise, behind every settled call
+	freed func(*Target)                              // likewise, behind every settled call
 
 	mu      sync.Mutex
 	spec    Spec
@@ -62,7 +62,7 @@ type Target struct {
 
 // NewTarget returns a target in good standing. moved hears every change of
 // the breaker's phase, freed of every call that ended; both may be nil.
-func NewTarget(spec Spec, account *Account, moved func(string, []breaker.Transition), freed func()) *Target {
+func NewTarget(spec Spec, account *Account, moved func(string, []breaker.Transition), freed func(*Target)) *Target {
 	t := &Target{account: account, moved: moved, freed: freed}
 	t.breaker = breaker.New(spec.Breaker)
 	t.latency = learn.NewLatency()
@@ -277,6 +277,23 @@ func (t *Target) TryLastResort(q Query) (*Call, Why, time.Time) {
 		}
 		return breaker.Permit{}, WhyBreaker
 	}, true)
+}
+
+// Room reports that the target's limits leave room for a call, and where the
+// rate does not, when it will. It does not say that a call would be admitted:
+// that is for Try.
+func (t *Target) Room(now time.Time) (free bool, when time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.calls.Free() {
+		return false, time.Time{}
+	}
+	if t.rpm != nil {
+		if wait, ok := t.rpm.Peek(now, 1); !ok && wait <= paced {
+			return false, now.Add(wait)
+		}
+	}
+	return true, time.Time{}
 }
 
 // crowded reports that another call would wait in the target's own queue.
