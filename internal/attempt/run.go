@@ -61,6 +61,8 @@ type Request struct {
 	Model    *route.Model
 	Workload *workload.Workload
 	Priority queue.Priority
+	// Quarantined calls share a small part of a target's slots.
+	Quarantined bool
 	// Upstreams has every target of Model and of its fallbacks.
 	Upstreams map[*route.Target]*Upstream
 	Class     learn.Class
@@ -233,6 +235,8 @@ func (x *run) query(cancel context.CancelCauseFunc) route.Query {
 		Cancel: cancel, Extra: x.plan.made > 0, Payer: x.req.Workload,
 		Proven:  x.reserve && x.plan.made > 0 && x.plan.made == x.plan.limit-1,
 		Patient: x.req.Upload != nil,
+		Prompt:  max(0, x.req.Tokens-int64(x.req.Envelope.MaxTokens)),
+		Flow:    x.req.Workload.Name(), Quarantined: x.req.Quarantined,
 	}
 	if x.req.Repeat {
 		q.Payer = unpaid{}

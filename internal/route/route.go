@@ -339,7 +339,7 @@ func (e Entry) score(p *Pass) scored {
 		Entry:  e,
 		timed:  t.latency.Known(),
 		wait:   latency.Seconds(),
-		cost:   float64(t.calls.InFlight()+1) / (s * s),
+		cost:   float64(t.slots.Used().Calls+1) / (s * s),
 		share:  e.Weight * s * s,
 		recent: t.breaker.RecentShare(p.Now),
 		known:  slices.Contains(p.Avoid, t.spec.Domain),
