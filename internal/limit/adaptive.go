@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -15,10 +16,14 @@ const (
 
 	refusedFactor = 0.8  // behind a refusal
 	slowFactor    = 0.95 // behind slow answers
-	growFactor    = 1.05 // a tick, where the limit is used
-	backFactor    = 1.25 // likewise, up to what was good
-	usedShare     = 0.8  // of the limit counts as used
-	goodShare     = 0.9  // of a level that was refused counts as good
+	growFactor    = 1.05 // a tick, where the limit is used,
+	fasterEach    = 8    // ticks of growth in a row, by twice as much,
+	backFactor    = 1.25 // and this much up to what was good, and at the most
+	leastGrowth   = 0.5  // calls
+	leastCalls    = 2
+	mostLevel     = 1e15
+	usedShare     = 0.8 // of the limit counts as used
+	goodShare     = 0.9 // of a level that was refused counts as good
 
 	refusedShare = 0.02 // of the calls of a tick
 	refusedCalls = 10   // where so many ended
@@ -53,9 +58,9 @@ const (
 // capacity. Then it is four fifths of what was in flight; it falls by a fifth
 // with further refusals, once a hold at most, and by a twentieth while first
 // contents or tokens come at less than half their usual pace. It grows while it
-// is used and answers come, quickly up to nine tenths of the level that was refused, then slowly,
-// and past that level the more rarely the more often it was refused. Ten
-// minutes without a refusal end it.
+// is used and answers come: quickly up to nine tenths of the level that was
+// refused, then slowly at first, and the more rarely the more often that level was
+// refused. Ten minutes without a refusal end it.
 //
 // Slow answers alone make no limit: a target that is slow for everybody is no
 // faster for those we send away. How long answers are has no part in it. A
@@ -77,6 +82,7 @@ type Adaptive struct {
 
 	first, pace window // ratios to the usual times
 	slow        int    // ticks in a row
+	grown       int    // likewise
 	from, ratio float64
 	futile      time.Time
 }
@@ -188,7 +194,11 @@ func (l *level) refused(now time.Time, on bool) {
 	l.limit = max(refusedFactor*most, l.floor(now))
 }
 
-func (l *level) floor(now time.Time) float64 { return max(1, l.largest.top(now, levelMemory, 0)) }
+// floor is room for two calls of the largest size of late: a refusal of the only
+// call says nothing about how many there may be, and large ones would starve.
+func (l *level) floor(now time.Time) float64 {
+	return leastCalls * max(1, l.largest.top(now, levelMemory, 0))
+}
 
 // Advance lets time pass, with what is in flight. ceiling is the operator's
 // limit of calls, 0 for none. It is to be called before anything else is noted,
@@ -225,26 +235,38 @@ func (a *Adaptive) judge(now time.Time) {
 	slow := a.slowed(now)
 	switch {
 	case a.dropped:
+		a.grown = 0
 	case slow && !now.Before(a.hold):
 		a.ease(now)
-	case slow || !a.served:
+	case slow || a.slow > 0 || !a.served:
 	default:
-		probe := !now.Before(a.probe)
-		a.calls.grow(probe)
-		a.tokens.grow(probe)
+		a.grow(!now.Before(a.probe))
 		if a.calls.limit > newLevel*a.calls.bad {
-			a.wait = 0
+			a.wait = 0 // more is borne than was
 		}
 	}
 }
 
-func (l *level) grow(probe bool) {
+// grow lets the units grow that are used, by half a call at least. What goes
+// well for long goes faster.
+func (a *Adaptive) grow(probe bool) {
+	step := max(growFactor-1, leastGrowth/a.calls.limit)
+	factor := 1 + min(math.Ldexp(step, a.grown/fasterEach), max(backFactor-1, step))
+	before := a.calls.limit
+	a.calls.grow(factor, probe)
+	a.tokens.grow(factor, probe)
+	if probe && a.calls.limit > before {
+		a.grown++
+	}
+}
+
+func (l *level) grow(factor float64, probe bool) {
 	switch {
 	case !l.denied && l.used < usedShare*l.limit:
 	case l.limit < l.good:
-		l.limit = min(l.limit*backFactor, max(l.good, l.limit))
+		l.limit = min(l.limit*backFactor, l.good)
 	case probe:
-		l.limit *= growFactor
+		l.limit = min(l.limit*factor, mostLevel)
 	}
 }
 
@@ -281,9 +303,14 @@ func (a *Adaptive) ours(now time.Time, ratio float64) bool {
 
 // ease lowers the limit a little.
 func (a *Adaptive) ease(now time.Time) {
-	a.lowered, a.hold = now, now.Add(leastHold)
-	a.calls.limit = max(a.calls.limit*slowFactor, a.calls.floor(now))
-	a.tokens.limit = max(a.tokens.limit*slowFactor, a.tokens.floor(now))
+	a.lowered, a.hold, a.grown = now, now.Add(leastHold), 0
+	a.calls.ease(now)
+	a.tokens.ease(now)
+}
+
+func (l *level) ease(now time.Time) {
+	l.limit = max(l.limit*slowFactor, l.floor(now))
+	l.good = min(l.good, l.limit)
 }
 
 // window holds the last values until there are enough for a median.

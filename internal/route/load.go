@@ -22,7 +22,20 @@ func (t *Target) free(q Query) bool {
 	t.pass(q.Now)
 	denial := t.slots.Ask(q.Now, q.want())
 	t.adapt.Denied(denial)
+	t.full = denial != limit.Granted && denial != limit.DeniedLane
 	return denial == limit.Granted
+}
+
+// laden reports that the target takes calls and that the last one found no room
+// for what it was found to bear. It takes the lock.
+func (t *Target) laden(now time.Time) bool {
+	if !t.busy(now) {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	learned, configured := t.slots.Learned.Calls, t.slots.Configured
+	return t.full && learned > 0 && (configured <= 0 || learned < configured)
 }
 
 // hold takes the slot and what the call counts against.

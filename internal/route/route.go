@@ -233,13 +233,17 @@ func (m *Model) lastResort(list []scored, p *Pass, need breaker.Need) *Call {
 }
 
 // need is what the model has besides targets that are not closed: none, one
-// that is only busy, or with it a degraded model that takes the call.
+// that is only busy, or with it a degraded model that takes the call. One that
+// is known to bear no more now is waited for, as its own queue would be.
 func (m *Model) need(now time.Time) breaker.Need {
 	if !m.busy(now) {
 		return breaker.Nothing
 	}
 	if m.Fallback != nil && m.Fallback.busy(now) {
 		return breaker.Degraded
+	}
+	if slices.ContainsFunc(m.Entries, func(e Entry) bool { return e.laden(now) }) {
+		return breaker.Queue
 	}
 	return breaker.Busy
 }

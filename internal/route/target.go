@@ -57,6 +57,7 @@ type Target struct {
 	fit     learn.Fit      // of first contents, for adapt
 	gaps    learn.Gaps     // of streams, likewise
 	hint    limit.Hint
+	full    bool      // the last call found no slot
 	told    int       // calls that there was room for when those who wait were last told
 	wake    time.Time // when they are to be told again, zero for not
 	rpm     *limit.GCRA
