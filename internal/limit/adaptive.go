@@ -177,7 +177,7 @@ func (a *Adaptive) lower(now time.Time, hold time.Duration) {
 	a.calls.refused(now, a.on)
 	a.tokens.refused(now, a.on)
 	a.wait = min(max(2*a.wait, firstProbe), lastProbe)
-	if a.calls.bad < sameLevel*old { // it bears less than before: news
+	if a.calls.bad < sameLevel*old || a.calls.limit >= a.calls.bad { // it bears less than before, or nothing
 		a.wait = firstProbe
 	}
 	a.probe = now.Add(a.wait)
