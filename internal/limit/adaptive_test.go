@@ -138,8 +138,8 @@ func TestCapacityIsFollowed(t *testing.T) {
 			b.run(45 * time.Second)
 			good, refused := b.measure(2 * time.Minute)
 			t.Logf("%v a second, %s: %.1f good, %.2f refused, limit %+v", capacity, phase.name, good, refused, b.adapt.Limit())
-			if good < 0.9*b.capacity || refused > 0.03*b.demand {
-				t.Errorf("%v a second, %s: %.1f good, %.2f refused of %.0f", capacity, phase.name, good, refused, b.demand)
+			if good < 0.9*b.capacity || refused > 0.1 {
+				t.Errorf("%v a second, %s: %.1f good, %.2f refused", capacity, phase.name, good, refused)
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func TestSteadyRefusals(t *testing.T) {
 }
 
 // TestOutputLengthChangesNothing: answers ten times as long, or as short, lower
-// no limit and make none. It fails when the end of a call is timed.
+// no limit and make none.
 func TestOutputLengthChangesNothing(t *testing.T) {
 	for _, output := range []time.Duration{10 * time.Millisecond, 6 * time.Second} {
 		b := newBench(40, 20)

@@ -161,3 +161,34 @@ func BenchmarkCall(b *testing.B) {
 		c.Settle(now.Add(time.Millisecond), Result{Verdict: good, Tokens: 900})
 	}
 }
+
+// TestWholeAnswersAreNotTimed: calls that do not stream, with answers that
+// become ten times as long, lower no limit. It fails when their time counts as
+// one of first content.
+func TestWholeAnswersAreNotTimed(t *testing.T) {
+	a, _ := told(Limits{})
+	calls := fill(t, a, t0, 20)
+	calls[0].Settle(t0.Add(time.Millisecond), refusedCall)
+	for _, c := range calls[1:] {
+		c.Settle(t0.Add(time.Second), Result{Verdict: good, Tokens: -1})
+	}
+	now, before := t0.Add(time.Second), a.State(t0).Load.LearnedCalls
+	for i := range 400 {
+		length := 200 * time.Millisecond
+		if i > 200 {
+			length *= 10
+		}
+		q := flowQuery(now, "w")
+		q.Class = learn.ClassOf(learn.Unary, 500)
+		c, why, _ := a.Try(q)
+		if c == nil {
+			t.Fatal(why)
+		}
+		now = now.Add(length)
+		c.FirstContent(now)
+		c.Settle(now, Result{Verdict: good, Learn: length, Tokens: -1})
+		if l := a.State(now).Load.LearnedCalls; l < before {
+			t.Fatalf("call %d: learned %d, was %d", i, l, before)
+		}
+	}
+}
