@@ -44,6 +44,8 @@ type Pass struct {
 	Lonely   *Target   // a target that could not be connected to: once more, when there is no other
 	// Rand returns a number in [0,1).
 	Random func() float64
+
+	waited bool // for a slot, and asks again
 }
 
 // Refusal says why no target would take the call.
@@ -155,7 +157,12 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 		return c, refusal
 	}
 	if refusal.Open > 0 {
-		if c := m.lastResort(fresh, p, m.need(p.Now)); c != nil {
+		need := m.need(p.Now)
+		if need == breaker.Queue && !p.waited && p.Random() < heard {
+			need = breaker.Busy
+		}
+		p.waited = true
+		if c := m.lastResort(fresh, p, need); c != nil {
 			return c, refusal
 		}
 	}
@@ -223,6 +230,11 @@ func (m *Model) inOrder(fresh []scored, p *Pass, refusal *Refusal) *Call {
 	}
 	return m.try(crowded, p, refusal, (*Target).Try)
 }
+
+// heard is the share of the calls that are offered to a failing target although
+// another one is only waited for: what is known of it, its timers too, comes
+// from calls.
+const heard = 0.25
 
 // lastResort asks targets that are not closed.
 func (m *Model) lastResort(list []scored, p *Pass, need breaker.Need) *Call {
