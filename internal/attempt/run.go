@@ -65,9 +65,10 @@ type Request struct {
 	Total     time.Time     // for the rest of a stream
 	Writable  time.Duration // of each write to the client; a slower reader is cut off
 	Repeat    bool          // the caller repeats a request of its own: no extra attempt is paid for
-	// Quarantined says that the workload is kept in its own lane.
-	Quarantined bool
-	Attempts    int // allowed, at most Limit, those of Prior included
+	// Lane is the share of a target's slots that the workload's calls may hold
+	// together in quarantine; 0 for one that is not.
+	Lane     float64
+	Attempts int // allowed, at most Limit, those of Prior included
 	// Reserve keeps the last of them for the degraded model, unless a target
 	// that is proven healthy can have it.
 	Reserve bool
@@ -208,6 +209,8 @@ func (x *run) query(cancel context.CancelCauseFunc) route.Query {
 		Cancel: cancel, Extra: x.plan.made > 0, Payer: x.req.Workload,
 		Proven:  x.reserve && x.plan.made > 0 && x.plan.made == x.plan.limit-1,
 		Patient: x.req.Upload != nil,
+		Prompt:  max(0, x.req.Tokens-int64(x.req.Envelope.MaxTokens)),
+		Flow:    x.req.Workload.Name(), Rank: uint8(x.req.Priority), Lane: x.req.Lane,
 	}
 	if x.req.Repeat {
 		q.Payer = unpaid{}

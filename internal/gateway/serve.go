@@ -324,14 +324,14 @@ func (x *inbound) attempt(ctx context.Context, m *route.Model) {
 }
 
 func (x *inbound) request(m *route.Model) *attempt.Request {
-	quarantined := x.workload.Placement().Lane == workload.Quarantine // in which no extra attempt is paid for
+	lane := x.workload.Placement().Limit() // in which no extra attempt is paid for
 	q := &attempt.Request{
 		ID: x.id, Method: x.r.Method, Endpoint: x.where.endpoint, Path: x.where.path, RawQuery: x.r.URL.RawQuery,
 		Header: x.r.Header, Control: x.ctl, Body: x.body, Envelope: &x.envelope, Ticket: x.ticket,
 		Model: m, Workload: x.workload, Priority: x.workload.Priority(), Upstreams: x.Upstreams,
 		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.Tokens[x.workload.Name()],
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
-		Repeat: x.arrival.Repeat() || quarantined, Quarantined: quarantined, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(),
+		Repeat: x.arrival.Repeat() || lane > 0, Lane: lane, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(),
 	}
 	q.Reserve = m == x.model && m.Fallback != nil // the last resort is to have its call
 	q.Class = classOf(x.envelope, len(x.body))
