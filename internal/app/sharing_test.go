@@ -19,8 +19,7 @@ func byBody(long time.Duration) step {
 
 // TestK08OneWorkloadLeavesASlot: five hundred long calls of one workload want
 // the ten slots of a target, another makes a call a second: it waits for none of
-// them. Those that find no slot are refused and told when to come back. It fails
-// without the reserve.
+// them. Those that find no slot are refused and told when to come back.
 func TestK08OneWorkloadLeavesASlot(t *testing.T) {
 	u1 := upstream("u1", append(script{byBody(40 * time.Second)}, answers("hi")...))
 	run(t, setup{upstreams: []*fake{u1}, target: map[string]string{"u1": "limits: {concurrency: 10}"}, more: "  others: {keys: [key-of-the-others]}\n"}, func(r *rig) {
