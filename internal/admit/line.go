@@ -45,7 +45,7 @@ type Waiter struct {
 }
 
 // NewLine returns an empty line. room says whether a key is free, that is has
-// room for one more, and if it is not, when time alone will make it so, zero for
+// room for one more, and when time alone will make room, or more of it; zero for
 // never. It is called under the line's lock and may not call the line.
 func NewLine(c queue.Config, room func(queue.Key) (free bool, when time.Time)) *Line {
 	return &Line{room: room, queue: queue.New(c)}
@@ -123,11 +123,11 @@ func (l *Line) tell(now time.Time, k queue.Key) {
 	l.sweep()
 }
 
-// check reports that there is room for the key, and else sees to it that it is
-// offered when time has made some.
+// check reports that there is room for the key, and sees to it that it is offered
+// when time has made some.
 func (l *Line) check(now time.Time, k queue.Key) bool {
 	free, when := l.room(k)
-	if !free && when.After(now) {
+	if when.After(now) {
 		l.alarm(k, when)
 	}
 	return free

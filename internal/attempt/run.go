@@ -134,6 +134,7 @@ type run struct {
 	reserve bool         // the last call is not for every target of model
 	refusal route.Refusal
 	done    *Outcome
+	chance  float64       // what the call in hand draws, in [0,1)
 	waited  *admit.Waiter // how the call in hand got its slot, nil when it did not wait
 }
 
@@ -205,7 +206,7 @@ func (x *run) next(call *route.Call, fresh bool) bool {
 
 func (x *run) query(cancel context.CancelCauseFunc) route.Query {
 	q := route.Query{
-		Now: time.Now(), Rand: x.Random(), Class: x.req.Class, Tokens: x.req.Tokens, Until: x.req.Deadline,
+		Now: time.Now(), Rand: x.chance, Class: x.req.Class, Tokens: x.req.Tokens, Until: x.req.Deadline,
 		Cancel: cancel, Extra: x.plan.made > 0, Payer: x.req.Workload,
 		Proven:  x.reserve && x.plan.made > 0 && x.plan.made == x.plan.limit-1,
 		Patient: x.req.Upload != nil,

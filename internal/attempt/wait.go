@@ -44,6 +44,7 @@ func Freed(l *admit.Line, t *route.Target) {
 // so it does where others wait already. The reason for none is left in refusal.
 func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *route.Call) {
 	x.waited, x.refusal = nil, route.Refusal{}
+	x.chance = x.Random() // once: who tries again draws no better share of a target that comes back
 	tried := false
 	try := func() bool {
 		tried = true

@@ -60,6 +60,14 @@ func (g *GCRA) Peek(now time.Time, n int64) (wait time.Duration, ok bool) {
 	return time.Duration(max(0, over)), over <= 0
 }
 
+// Burst is how many units may go at once; 0 for no limit.
+func (g *GCRA) Burst() int64 {
+	if g == nil {
+		return 0
+	}
+	return g.burst
+}
+
 // over is how long n units are to wait when the bucket is full in tat.
 func (g *GCRA) over(tat, n int64) int64 { return tat + g.cost(min(n, g.burst)) - g.full() }
 

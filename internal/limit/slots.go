@@ -119,6 +119,11 @@ func (s *Slots) reserve(flows int) int {
 	return 0
 }
 
+// Preferred reports that flows of a lower rank, which matter more, are at work.
+func (s *Slots) Preferred(rank uint8) bool {
+	return rank > 0 && s.among(min(rank, Ranks-1)-1) > 0
+}
+
 // among is how many flows that matter as much or more share the slots.
 func (s *Slots) among(rank uint8) (flows int) {
 	for _, n := range s.active[:rank+1] {

@@ -10,18 +10,20 @@ type Key any
 type Config struct {
 	Length int           // items
 	Bytes  int64         // memory held by them
-	Wait   time.Duration // of a critical or interactive item; see Bound
+	Wait   time.Duration // of an interactive item; see Bound
 }
 
-// patience is how many times longer than the others batch work may wait.
+// patience is how many times longer than interactive work the others may wait:
+// critical work, which is served first and refused last, and batch work, for
+// which nobody waits.
 const patience = 10
 
 // Bound is how long an item of the class waits at most, unless load stands.
 func (c Config) Bound(p Priority) time.Duration {
-	if p == Batch {
-		return patience * c.Wait
+	if p == Interactive {
+		return c.Wait
 	}
-	return c.Wait
+	return patience * c.Wait
 }
 
 // Fate is where an item is, or how its stay ended. It ends once.

@@ -189,11 +189,22 @@ func TestSharedAccount(t *testing.T) {
 
 func TestThrottledTargetCools(t *testing.T) {
 	a := target("a", "x", Limits{})
-	q := Query{Now: t0, Until: t0.Add(time.Hour)}
+	q := Query{Now: t0, Until: t0.Add(time.Hour), Rank: 1}
 	c, _, _ := a.Try(q)
 	c.Settle(t0, Result{Verdict: fault.Verdict{Class: fault.Capacity, Scope: fault.ScopeTarget, Wait: time.Second, HasWait: true}, Tokens: -1})
 	if _, why, until := a.Try(q); why != WhyCooling || until.Before(t0.Add(time.Second)) {
 		t.Errorf("asked again inside the wait: %v %v", why, until.Sub(t0))
+	}
+	q.Rank = 0
+	if _, why, _ := a.Try(q); why != WhyFull {
+		t.Errorf("what matters most does not sit it out: %v", why)
+	}
+	q.Now, q.Rank = t0.Add(800*time.Millisecond), 1
+	if _, why, until := a.Try(q); why != WhyFull || until.Before(t0.Add(time.Second)) {
+		t.Errorf("its rest is not sat out: %v %v", why, until.Sub(t0))
+	}
+	if free, when := a.Room(q.Now); free || when.Before(t0.Add(time.Second)) {
+		t.Errorf("room %v, or at %v", free, when.Sub(t0))
 	}
 	q.Now = t0.Add(1100 * time.Millisecond)
 	if c, why, _ := a.Try(q); c == nil {
@@ -212,10 +223,10 @@ func TestSlots(t *testing.T) {
 		var open, ended []*Call
 		t.Repeat(map[string]func(*rapid.T){
 			"try": func(t *rapid.T) {
-				c, why, _ := a.Try(Query{Now: now, Until: now.Add(time.Hour)})
+				c, why, until := a.Try(Query{Now: now, Until: now.Add(time.Hour)})
 				if c != nil {
 					open = append(open, c)
-				} else if most := lower(limit, a.State(now).Load.LearnedCalls); why == WhyFull && len(open) < most {
+				} else if most := lower(limit, a.State(now).Load.LearnedCalls); why == WhyFull && until.IsZero() && len(open) < most { // with a time it cools down
 					t.Fatalf("full with %d of %d", len(open), most)
 				}
 			},

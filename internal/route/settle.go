@@ -38,6 +38,7 @@ func (c *Call) FirstContent(now time.Time) {
 		t.timed(now, c)
 	}
 	t.breaker.FirstContent(now, c.permit)
+	trial := c.trial.Trial() || c.account.Trial()
 	if !c.settled && !c.served { // a trial has shown what it was to show: the stream may take minutes
 		c.served = true
 		t.cool.Settle(now, c.trial, limit.Served)
@@ -49,7 +50,7 @@ func (c *Call) FirstContent(now time.Time) {
 	herding := t.breaker.Herding(now)
 	t.mu.Unlock()
 	t.tell(moved)
-	if herding && t.freed != nil { // a call that is held back may go
+	if (herding || trial) && t.freed != nil { // a call that is held back may go
 		t.freed(t)
 	}
 }

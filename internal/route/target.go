@@ -297,7 +297,8 @@ func (t *Target) TryLastResort(q Query) (*Call, Why, time.Time) {
 }
 
 // Room reports that the target's limits leave room for a call, and where the
-// rate does not, when it will. It does not say that a call would be admitted:
+// rate or a cool-down does not, when it will; where they do, when there is more
+// for those who leave some of it to others. It does not say that a call would be admitted:
 // that is for Try.
 func (t *Target) Room(now time.Time) (free bool, when time.Time) {
 	t.mu.Lock()
@@ -308,10 +309,31 @@ func (t *Target) Room(now time.Time) (free bool, when time.Time) {
 	}
 	hinted, _ := t.hint.Ask(now, 1)
 	rated, _ := t.rpm.Peek(now, 1)
-	if wait := max(hinted, rated); wait > 0 && wait <= paced {
+	if wait := max(hinted, rated, t.cooling(now)); wait > 0 && wait <= paced {
 		return false, now.Add(wait)
 	}
+	if wait, ok := t.rpm.Peek(now, 1+t.left(limit.Ranks-1)); !ok {
+		return true, now.Add(wait)
+	}
 	return true, time.Time{}
+}
+
+// left is how much of the rate a call leaves for those that matter more: with a
+// few calls a second they would come too late for each, behind work that waits
+// for longer. The lock is held.
+func (t *Target) left(rank uint8) int64 {
+	if t.rpm.Burst() > 1 && t.slots.Preferred(rank) {
+		return 1
+	}
+	return 0
+}
+
+// cooling is what is left of the target's and its account's cool-downs. The lock
+// is held.
+func (t *Target) cooling(now time.Time) time.Duration {
+	t.account.mu.Lock()
+	defer t.account.mu.Unlock()
+	return max(t.cool.Reopens(now).Sub(now), t.account.cool.Reopens(now).Sub(now), 0)
 }
 
 // crowded reports that another call would wait in the target's own queue.
@@ -375,6 +397,11 @@ const moments = 10 * time.Second
 // queue.wait allows.
 const paced = time.Second
 
+// brief is the longest rest of a limit's cool-down that is sat out; what matters
+// most sits out as much as of a rate. All who wait for its end go at once: it is
+// not to be many.
+const brief = 250 * time.Millisecond
+
 // acquirer asks the breaker.
 type acquirer func(breaker.Call) (breaker.Permit, Why)
 
@@ -411,9 +438,10 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if wait, ok := t.hint.Ask(q.Now, q.Tokens); !ok {
 		return rated(q.Now, wait)
 	}
-	if wait, ok := take(t.rpm, q.Now, 1); !ok {
+	if wait, ok := t.rpm.Peek(q.Now, 1+t.left(q.Rank)); !ok {
 		return rated(q.Now, wait)
 	}
+	take(t.rpm, q.Now, 1)
 	if wait, ok := take(t.tpm, q.Now, q.Tokens); !ok {
 		give(t.rpm, q.Now, 1)
 		return nil, WhyRate, q.Now.Add(wait)
@@ -453,13 +481,13 @@ func (t *Target) gates(q Query, c *Call, acquire acquirer) (Why, time.Time) {
 		admit = (*limit.CoolDown).AdmitNeedy
 	}
 	if c.account = admit(&c.owner.cool, q.Now); c.account == limit.Blocked {
-		return whyCooling(&c.owner.cool, q.Now)
+		return whyCooling(&c.owner.cool, q)
 	}
 	if c.owner != t.account { // the old key neither waits for the new one's refusals nor tries it out
 		c.trial = limit.Free
 	} else if c.trial = admit(&t.cool, q.Now); c.trial == limit.Blocked {
 		c.owner.cool.Settle(q.Now, c.account, limit.Other)
-		return whyCooling(&t.cool, q.Now)
+		return whyCooling(&t.cool, q)
 	}
 	permit, why := acquire(breaker.Call{
 		Class: uint8(q.Class), Slow: c.Timeouts.Slow, Silence: c.Timeouts.Silence, Lease: c.lease(), Rand: q.Rand, Need: q.Need,
@@ -480,16 +508,19 @@ func (t *Target) gates(q Query, c *Call, acquire acquirer) (Why, time.Time) {
 	return Admitted, time.Time{}
 }
 
-// whyCooling names the refusal behind a block, or behind the trial that is out.
-func whyCooling(c *limit.CoolDown, now time.Time) (Why, time.Time) {
-	why := WhyCooling
-	switch c.Kind(now) {
-	case limit.Account:
-		why = WhyAccount
-	case limit.Credential:
-		why = WhyCredential
+// whyCooling names the refusal behind a block, or behind the trial that is out. A
+// limit's that is over in a moment is waited for, as a rate is.
+func whyCooling(c *limit.CoolDown, q Query) (Why, time.Time) {
+	until := c.Reopens(q.Now)
+	switch kind, left := c.Kind(q.Now), until.Sub(q.Now); {
+	case kind == limit.Account:
+		return WhyAccount, until
+	case kind == limit.Credential:
+		return WhyCredential, until
+	case left > 0 && (left <= brief || left <= paced && q.Rank == 0):
+		return WhyFull, until
 	}
-	return why, c.Reopens(now)
+	return WhyCooling, until
 }
 
 // lease is how long a probe may stay without a word.
