@@ -7,22 +7,41 @@ import (
 	"github.com/hourthree/hourthree/internal/limit"
 )
 
-// Limits are what a workload may use. Zero means unlimited.
+// Limits are what a workload, one of its keys or a model may use. Zero means
+// unlimited.
 type Limits struct {
 	RPM         int64 // requests a minute
 	TPM         int64 // tokens a minute, estimated on entry and settled at the end
 	Concurrency int   // requests at once, to the end of their answers
+	USDPerDay   Money // for a day of UTC, reserved by estimate and settled likewise
 }
+
+// Any reports that there is a limit.
+func (l Limits) Any() bool { return l != Limits{} }
+
+// Owner is whose limits a Limiter holds.
+type Owner string
+
+// The owners. OfModel is all callers of a model, OfWorkloadModel one workload's
+// use of it.
+const (
+	OfWorkload      Owner = "workload"
+	OfKey           Owner = "key"
+	OfModel         Owner = "model"
+	OfWorkloadModel Owner = "workload_model"
+)
 
 // The reasons of a Refusal.
 const (
 	ReasonConcurrency = "concurrency"
 	ReasonRPM         = "rpm"
 	ReasonTPM         = "tpm"
+	ReasonUSD         = "usd_per_day"
 )
 
 // Refusal says which limit refused, and after how long it may not.
 type Refusal struct {
+	Owner  Owner // whose limit; "" for what is nobody's
 	Reason string
 	Wait   time.Duration // > 0
 }
@@ -38,24 +57,27 @@ const (
 	fullWait = time.Second
 )
 
-// Limiter holds one workload to its limits. It is safe for concurrent use.
+// Limiter holds one owner to its limits. It is safe for concurrent use.
 type Limiter struct {
+	owner Owner
+
 	mu     sync.Mutex
 	limits Limits
 	calls  limit.Concurrency
 	rpm    *limit.GCRA
 	tpm    *limit.GCRA
+	money  limit.Daily
 }
 
 // NewLimiter returns a limiter that has not been used yet.
-func NewLimiter(limits Limits) *Limiter {
-	l := new(Limiter)
+func NewLimiter(owner Owner, limits Limits) *Limiter {
+	l := &Limiter{owner: owner}
 	l.Reconfigure(limits)
 	return l
 }
 
-// Reconfigure changes the limits. Requests inside stay counted, and a rate
-// that does not change keeps its state.
+// Reconfigure changes the limits. Requests inside and money spent stay counted,
+// and a rate that does not change keeps its state.
 func (l *Limiter) Reconfigure(limits Limits) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +87,7 @@ func (l *Limiter) Reconfigure(limits Limits) {
 	if limits.TPM != l.limits.TPM {
 		l.tpm = limit.NewGCRA(limits.TPM, burst(limits.TPM, leastTokens))
 	}
-	l.calls.Limit = limits.Concurrency
+	l.calls.Limit, l.money.Limit = limits.Concurrency, int64(limits.USDPerDay)
 	l.limits = limits
 }
 
@@ -73,59 +95,125 @@ func burst(perMinute, least int64) int64 {
 	return max(perMinute/burstShare, min(perMinute, least))
 }
 
-// Enter asks for one request of about tokens tokens. It returns a permit, or
-// nil and the reason; a refused request has used nothing up.
-func (l *Limiter) Enter(now time.Time, tokens int64) (*Permit, Refusal) {
+// Limits are those in force.
+func (l *Limiter) Limits() Limits {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limits
+}
+
+// Enter asks for one request of about tokens tokens. What it will cost is not
+// known yet: it is refused where no money is left at all. A refused request has
+// used nothing up.
+func (l *Limiter) Enter(now time.Time, tokens int64) (p Permit, refusal Refusal, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.calls.Free() {
-		return nil, Refusal{Reason: ReasonConcurrency, Wait: fullWait}
+		return p, l.refuse(ReasonConcurrency, fullWait), false
+	}
+	if wait, ok := l.money.Peek(now); !ok {
+		return p, l.refuse(ReasonUSD, wait), false
 	}
 	if wait, ok := l.rpm.Peek(now, 1); !ok {
-		return nil, Refusal{Reason: ReasonRPM, Wait: wait}
+		return p, l.refuse(ReasonRPM, wait), false
 	}
 	if wait, ok := l.tpm.Take(now, tokens); !ok {
-		return nil, Refusal{Reason: ReasonTPM, Wait: wait}
+		return p, l.refuse(ReasonTPM, wait), false
 	}
 	l.rpm.Take(now, 1)
 	l.calls.Acquire()
-	return &Permit{limiter: l, tokens: tokens}, Refusal{}
+	return Permit{limiter: l, rpm: l.rpm, tpm: l.tpm, reserved: Use{Tokens: tokens}}, Refusal{}, true
 }
 
-// Permit is one request's place inside a Limiter.
+func (l *Limiter) refuse(reason string, wait time.Duration) Refusal {
+	return Refusal{Owner: l.owner, Reason: reason, Wait: wait}
+}
+
+// Permit is one request's place inside a Limiter. It belongs to one ticket and
+// is not copied once it is there; the zero value is a place nowhere.
 type Permit struct {
-	limiter *Limiter
-	tokens  int64
-	left    bool // guarded by limiter.mu
+	limiter  *Limiter
+	reserved Use
+	day      int64 // on which the money was reserved
+	// The rates that were charged: those that a reload puts in their place are
+	// not given back what they never took.
+	rpm, tpm *limit.GCRA
 }
 
-// Leave gives the place back and replaces the estimated tokens by the real
-// ones; a negative number keeps the estimate. Only the first call counts, and
-// a nil permit has nothing to give back.
-func (p *Permit) Leave(now time.Time, tokens int64) {
-	if p != nil {
-		p.end(now, tokens, 0)
-	}
-}
-
-// Undo gives everything back: the request did not come in after all.
-func (p *Permit) Undo(now time.Time) {
-	if p != nil {
-		p.end(now, 0, 1)
-	}
-}
-
-func (p *Permit) end(now time.Time, tokens, requests int64) {
+// Revise replaces the estimate, once more is known of the request. Where there
+// is no room for a larger one, the old one stays.
+func (p *Permit) Revise(now time.Time, use Use) (Refusal, bool) {
 	l := p.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.left {
+	if wait, ok := p.reserve(now, use.Cost); !ok {
+		return l.refuse(ReasonUSD, wait), false
+	}
+	if p.tpm == nil {
+		return Refusal{}, true
+	}
+	before := *p.tpm
+	p.tpm.Settle(now, p.reserved.Tokens, 0)
+	if wait, ok := p.tpm.Take(now, use.Tokens); !ok {
+		*p.tpm = before
+		return l.refuse(ReasonTPM, wait), false
+	}
+	p.reserved.Tokens = use.Tokens
+	return Refusal{}, true
+}
+
+// reserve asks for the money. The lock is held.
+func (p *Permit) reserve(now time.Time, cost Money) (time.Duration, bool) {
+	l := p.limiter
+	l.money.Settle(now, p.day, int64(p.reserved.Cost), 0)
+	wait, ok := l.money.Take(now, int64(cost))
+	if p.reserved.Cost = 0; ok {
+		p.reserved.Cost, p.day = cost, limit.Day(now)
+	}
+	return wait, ok
+}
+
+// Leave gives the place back and replaces the estimate by what was really used.
+// Only the first call counts.
+func (p *Permit) Leave(now time.Time, use Use) { p.end(now, use, 1) }
+
+// Undo gives everything back: the request did not come in after all.
+func (p *Permit) Undo(now time.Time) { p.end(now, Use{}, 0) }
+
+func (p *Permit) end(now time.Time, use Use, requests int64) {
+	l := p.limiter
+	if l == nil {
 		return
 	}
-	p.left = true
+	p.limiter = nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.calls.Release()
-	l.rpm.Settle(now, requests, 0)
-	if tokens >= 0 {
-		l.tpm.Settle(now, p.tokens, tokens)
+	p.rpm.Settle(now, 1, requests)
+	p.tpm.Settle(now, p.reserved.Tokens, use.Tokens)
+	if p.reserved.Cost == 0 {
+		p.day = limit.Day(now)
+	}
+	l.money.Settle(now, p.day, int64(p.reserved.Cost), int64(use.Cost))
+}
+
+// Standing is how an owner stands with its limits.
+type Standing struct {
+	Limits   Limits
+	InFlight int
+	Requests limit.Level
+	Tokens   limit.Level
+	Spent    Money // today, with what is reserved
+}
+
+// Standing reports the limiter at now. A nil limiter limits nothing.
+func (l *Limiter) Standing(now time.Time) Standing {
+	if l == nil {
+		return Standing{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Standing{
+		Limits: l.limits, InFlight: l.calls.InFlight(), Requests: l.rpm.Level(now), Tokens: l.tpm.Level(now), Spent: Money(l.money.Used(now)),
 	}
 }

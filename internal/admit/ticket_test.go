@@ -98,7 +98,7 @@ func TestClaims(t *testing.T) {
 				in[len(in)-1].Lease().Admitted()
 				in[len(in)-1].Lease().Grow(rapid.Int64Range(0, 300).Draw(t, "more"))
 			default:
-				in[0].Leave(noon, 0)
+				in[0].Leave(noon, Use{})
 				in = in[1:]
 			}
 			var sum [3]int64
@@ -119,8 +119,8 @@ func TestClaims(t *testing.T) {
 
 func TestTicketIsGivenBackOnce(t *testing.T) {
 	l := NewLedger(1000)
-	workload := NewLimiter(Limits{Concurrency: 1})
-	key := NewLimiter(Limits{RPM: 6000})
+	workload := NewLimiter(OfWorkload, Limits{Concurrency: 1})
+	key := NewLimiter(OfWorkload, Limits{RPM: 6000})
 	ask := Ask{Now: noon, Bytes: 100, Limits: []*Limiter{workload, nil, key}}
 	ticket, _ := l.Admit(ask)
 	if ticket == nil || !ticket.Call() || ticket.Calls() != 1 {
@@ -131,7 +131,7 @@ func TestTicketIsGivenBackOnce(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range 4 {
-		wg.Go(func() { ticket.Leave(noon, 0) })
+		wg.Go(func() { ticket.Leave(noon, Use{}) })
 	}
 	wg.Wait()
 	if ticket.Call() || ticket.Lease().Grow(1) {
@@ -151,12 +151,12 @@ func TestTicketIsGivenBackOnce(t *testing.T) {
 // What a refused request took before the limit that refused is given back.
 func TestRefusedAdmissionHoldsNothing(t *testing.T) {
 	l := NewLedger(1000)
-	workload, model := NewLimiter(Limits{Concurrency: 1, RPM: 1, TPM: 100}), NewLimiter(Limits{Concurrency: 1})
+	workload, model := NewLimiter(OfWorkload, Limits{Concurrency: 1, RPM: 1, TPM: 100}), NewLimiter(OfWorkload, Limits{Concurrency: 1})
 	first, _ := l.Admit(Ask{Now: noon, Limits: []*Limiter{model}})
 	if ticket, refusal := l.Admit(Ask{Now: noon, Limits: []*Limiter{workload, model}}); ticket != nil || refusal.Reason != ReasonConcurrency {
 		t.Fatalf("%v, %+v", ticket, refusal)
 	}
-	first.Leave(noon, 0)
+	first.Leave(noon, Use{})
 	if ticket, _ := l.Admit(Ask{Now: noon, Bytes: 2000, Limits: []*Limiter{workload, model}}); ticket != nil {
 		t.Fatal("more memory than there is")
 	}
@@ -167,11 +167,11 @@ func TestRefusedAdmissionHoldsNothing(t *testing.T) {
 
 func BenchmarkAdmit(b *testing.B) {
 	l := NewLedger(1 << 30)
-	w := NewLimiter(Limits{RPM: 1 << 40, TPM: 1 << 40, Concurrency: 10})
+	w := NewLimiter(OfWorkload, Limits{RPM: 1 << 40, TPM: 1 << 40, Concurrency: 10})
 	ask := Ask{Now: noon, Bytes: 64 << 10, Claim: Claim{Priority: queue.Interactive, Holder: new(Holder), Share: 0.25}, Limits: []*Limiter{w}}
 	b.ReportAllocs()
 	for b.Loop() {
 		ticket, _ := l.Admit(ask)
-		ticket.Leave(noon, 0)
+		ticket.Leave(noon, Use{})
 	}
 }

@@ -21,7 +21,7 @@ func limited(m modelled) modelled {
 		for i := range p.Workloads {
 			w := &p.Workloads[i]
 			for n := range w.Callers {
-				g.limits[callerName(w, n)] = admit.NewLimiter(admit.Limits{RPM: int64(w.RPM), Concurrency: w.Concurrency})
+				g.limits[callerName(w, n)] = admit.NewLimiter(admit.OfWorkload, admit.Limits{RPM: int64(w.RPM), Concurrency: w.Concurrency})
 			}
 		}
 		return g
@@ -29,10 +29,10 @@ func limited(m modelled) modelled {
 }
 
 func (g *gate) call(ctx context.Context, c call) reply {
-	permit, _ := g.limits[callerName(c.Workload, c.caller)].Enter(time.Now(), 0)
-	if permit == nil {
+	permit, _, ok := g.limits[callerName(c.Workload, c.caller)].Enter(time.Now(), 0)
+	if !ok {
 		return reply{status: 429, early: true}
 	}
-	defer func() { permit.Leave(time.Now(), -1) }()
+	defer func() { permit.Leave(time.Now(), admit.Use{}) }()
 	return g.caller.call(ctx, c)
 }

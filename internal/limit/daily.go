@@ -15,7 +15,12 @@ type Daily struct {
 
 	day  int64 // since 1970
 	used int64 // spent and reserved on that day
+	held int64 // of that, reserved
 }
+
+// settling is the wait advised where what is reserved stands in the way: most
+// of it is usually given back.
+const settling = time.Second
 
 const daySeconds = 24 * 60 * 60
 
@@ -29,26 +34,34 @@ func Day(now time.Time) int64 {
 	return day
 }
 
-// Peek tells whether anything is left; if not, how long it is until the next
-// day.
+// Peek tells whether anything is left; if not, how long to wait.
 func (d *Daily) Peek(now time.Time) (wait time.Duration, ok bool) {
 	d.turn(now)
 	if d.Limit <= 0 || d.used < d.Limit {
 		return 0, true
 	}
-	return untilMidnight(now), false
+	return d.wait(now, 1), false
 }
 
-// Take reserves n, or returns how long it is until the next day. Where nothing
+// wait is how long n has no room: until the next day, unless what is reserved
+// may give it room before.
+func (d *Daily) wait(now time.Time, n int64) time.Duration {
+	if d.used-d.held+n <= d.Limit {
+		return settling
+	}
+	return untilMidnight(now)
+}
+
+// Take reserves n, or returns how long to wait. Where nothing
 // is used yet it reserves more than a whole day's budget too: a large request
 // is not to be refused for ever. A negative n counts as 0.
 func (d *Daily) Take(now time.Time, n int64) (wait time.Duration, ok bool) {
 	d.turn(now)
 	n = bounded(n)
-	if d.Limit > 0 && d.used > 0 && d.used+n > d.Limit || d.Limit > 0 && d.used >= d.Limit {
-		return untilMidnight(now), false
+	if d.Limit > 0 && d.used > 0 && (d.used >= d.Limit || d.used+n > d.Limit) {
+		return d.wait(now, n), false
 	}
-	d.used += n
+	d.used, d.held = d.used+n, d.held+n
 	return 0, true
 }
 
@@ -56,6 +69,7 @@ func (d *Daily) Take(now time.Time, n int64) (wait time.Duration, ok bool) {
 func (d *Daily) Settle(now time.Time, day, reserved, spent int64) {
 	d.turn(now)
 	if day == d.day {
+		d.held = max(0, d.held-bounded(reserved))
 		d.used = min(max(0, d.used-bounded(reserved)+bounded(spent)), math.MaxInt64/4)
 	}
 }
@@ -69,7 +83,7 @@ func (d *Daily) Used(now time.Time) int64 {
 // turn begins a new day. A clock that was set back begins none.
 func (d *Daily) turn(now time.Time) {
 	if today := Day(now); today > d.day {
-		d.day, d.used = today, 0
+		d.day, d.used, d.held = today, 0, 0
 	}
 }
 

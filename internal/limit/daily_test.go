@@ -13,7 +13,10 @@ func TestDaily(t *testing.T) {
 	if _, ok := d.Take(now, 60); !ok {
 		t.Fatal("refused within the budget")
 	}
-	if wait, ok := d.Take(now, 41); ok || wait != 2*time.Hour {
+	if wait, ok := d.Take(now, 41); ok || wait != time.Second {
+		t.Errorf("%v, %v; want a moment, until the other is settled", wait, ok)
+	}
+	if wait, ok := d.Take(now, 101); ok || wait != 2*time.Hour {
 		t.Errorf("%v, %v; want two hours to midnight", wait, ok)
 	}
 	d.Settle(now, Day(now), 60, 100)
