@@ -63,7 +63,7 @@ func ownOf(t config.Target) own {
 func (p *process) serve(c *config.Config, t *Target, order int) {
 	e := config.DefaultTarget(t.Name)
 	e.Model, e.Order, e.Weight = "real", cmp.Or(t.own.order, order), cmp.Or(t.own.weight, e.Weight)
-	e.Limits = config.Limits{RPM: int64(t.RPM), TPM: t.own.tpm, Concurrency: t.Concurrency}
+	e.Limits = config.TargetLimits{RPM: int64(t.RPM), TPM: t.own.tpm, Concurrency: t.Concurrency}
 	e.Timeouts = t.own.timeouts
 	name := t.Model
 	if t.Degraded {

@@ -9,9 +9,9 @@ import (
 	"github.com/hourthree/hourthree/internal/repeat"
 )
 
-// memoryShare of the ledger is what one of several workloads may hold when half
+// MemoryShare of the ledger is what one of several workloads may hold when half
 // of it is taken (algorithm notes, section 7).
-const memoryShare = 0.25
+const MemoryShare = 0.25
 
 // ReasonRepeats is the reason of a refusal by the allowance for repeats.
 const ReasonRepeats = "repeats"
@@ -120,12 +120,6 @@ func (w *Workload) Served(now time.Time, a *Arrival) {
 	w.repeats.failed.Served(now, a.body)
 }
 
-// Admit asks for a ticket: for the workload's limits and for memory, before a
-// byte of the body is read. tokens is what the body is estimated to cost.
-func (w *Workload) Admit(now time.Time, l *admit.Ledger, bytes, tokens int64) (*admit.Ticket, admit.Refusal) {
-	return l.Admit(admit.Ask{Now: now, Bytes: bytes, Tokens: tokens, Claim: w.claim(), Limits: []*admit.Limiter{w.limiter}})
-}
-
 // claim is what the workload may have of the ledger.
 func (w *Workload) claim() admit.Claim {
 	w.mu.Lock()
@@ -135,7 +129,7 @@ func (w *Workload) claim() admit.Claim {
 	case w.lane.Lane == Quarantine:
 		c.Share, c.Strict = w.lane.Share, true
 	case !w.spec.Alone:
-		c.Share = memoryShare
+		c.Share = MemoryShare
 	}
 	return c
 }
