@@ -122,7 +122,7 @@ func (l *Limiter) Enter(now time.Time, tokens int64) (p Permit, refusal Refusal,
 	}
 	l.rpm.Take(now, 1)
 	l.calls.Acquire()
-	return Permit{limiter: l, rpm: l.rpm, tpm: l.tpm, reserved: Use{Tokens: tokens}}, Refusal{}, true
+	return Permit{limiter: l, rpm: l.rpm, tpm: l.tpm, metered: l.limits.TPM > 0 || l.limits.USDPerDay > 0, reserved: Use{Tokens: tokens}}, Refusal{}, true
 }
 
 func (l *Limiter) refuse(reason string, wait time.Duration) Refusal {
@@ -135,6 +135,7 @@ type Permit struct {
 	limiter  *Limiter
 	reserved Use
 	day      int64 // on which the money was reserved
+	metered  bool  // tokens or money count
 	// The rates that were charged: those that a reload puts in their place are
 	// not given back what they never took.
 	rpm, tpm *limit.GCRA
@@ -195,6 +196,38 @@ func (p *Permit) end(now time.Time, use Use, requests int64) {
 		p.day = limit.Day(now)
 	}
 	l.money.Settle(now, p.day, int64(p.reserved.Cost), int64(use.Cost))
+}
+
+// Rate is how much of a rate is left.
+type Rate = limit.Level
+
+// Binding is what is left of the tightest limit of requests and of that of
+// tokens; one with a rate of 0 where there is none. Limiters may be nil.
+func Binding(now time.Time, limiters ...*Limiter) (requests, tokens Rate) {
+	for _, l := range limiters {
+		if l == nil {
+			continue
+		}
+		r, t := l.rates(now)
+		requests, tokens = tighter(requests, r), tighter(tokens, t)
+	}
+	return requests, tokens
+}
+
+func (l *Limiter) rates(now time.Time) (requests, tokens Rate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rpm == nil && l.tpm == nil {
+		return requests, tokens
+	}
+	return l.rpm.Level(now), l.tpm.Level(now)
+}
+
+func tighter(a, b Rate) Rate {
+	if a.PerMinute == 0 || b.PerMinute > 0 && (b.Left < a.Left || b.Left == a.Left && b.PerMinute < a.PerMinute) {
+		return b
+	}
+	return a
 }
 
 // Standing is how an owner stands with its limits.

@@ -104,6 +104,18 @@ func (t *Ticket) Revise(now time.Time, use Use) (Refusal, bool) {
 	return Refusal{}, true
 }
 
+// Metered reports that the real use of tokens or money counts.
+func (t *Ticket) Metered() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.permits[:t.n] {
+		if t.permits[i].metered {
+			return true
+		}
+	}
+	return false
+}
+
 // Lease is the memory that the request may use.
 func (t *Ticket) Lease() *Lease { return &t.lease }
 
