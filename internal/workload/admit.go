@@ -13,6 +13,13 @@ import (
 // of it is taken (algorithm notes, section 7).
 const MemoryShare = 0.25
 
+// What lets a workload's repeats in: so many for each first request, and so many
+// a second.
+const (
+	RepeatRatio     = repeat.Ratio
+	RepeatPerSecond = repeat.PerSecond
+)
+
 // ReasonRepeats is the reason of a refusal by the allowance for repeats.
 const ReasonRepeats = "repeats"
 

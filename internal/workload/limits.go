@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"maps"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/admit"
@@ -28,6 +29,13 @@ func (w *Workload) ForModel(model string) *admit.Limiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.perModel[model]
+}
+
+// Models are the models that the workload has or had limits for.
+func (w *Workload) Models() map[string]*admit.Limiter {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.perModel)
 }
 
 // Limiters are those of the workload and of the key, as far as there are any.
