@@ -327,9 +327,27 @@ func (f *fitting) workloads() {
 		w.Priority = f.config.Workloads[names[i]].Priority
 		f.assume("%s has the limits of the workload %s.", w.Name, names[i])
 	}
+	if f.unplayed() {
+		f.assume("Budgets of money and limits of keys and models are left out: the scenario's callers have one key and one model.")
+	}
 	if len(names) > len(f.out.Workloads) {
 		f.assume("Left out, for the scenario has no more callers: %s.", strings.Join(names[len(f.out.Workloads):], ", "))
 	}
+}
+
+// unplayed reports limits that a scenario has no counterpart of.
+func (f *fitting) unplayed() bool {
+	for _, w := range f.config.Workloads {
+		if w.Limits.USDPerDay > 0 || w.KeyLimits != (config.Limits{}) || len(w.ModelLimits) > 0 {
+			return true
+		}
+	}
+	for _, m := range f.config.Models {
+		if m.Limits != (config.Limits{}) {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *fitting) criteria() {

@@ -111,17 +111,20 @@ var units = map[string]string{
 // reached names the limit that refuses, and the setting behind it.
 func (x *inbound) reached(r admit.Refusal) string {
 	who, setting := "Workload "+x.workload.Name(), "workloads."+x.workload.Name()
+	at := " has reached its own limit of "
 	switch r.Owner {
 	case admit.OfKey:
 		who, setting = "This key of workload "+x.workload.Name(), setting+".key_limits"
 	case admit.OfModel:
-		who, setting = "Model "+x.model.Name+", for all its callers together,", "models."+x.model.Name+".limits"
+		who, setting = "Model "+x.model.Name, "models."+x.model.Name+".limits"
+		at = " is, for all its callers together, at its limit of "
 	case admit.OfWorkloadModel:
-		who, setting = who+", for model "+x.model.Name+",", setting+".model_limits."+x.model.Name
+		setting += ".model_limits." + x.model.Name
+		at = " is, for model " + x.model.Name + ", at its limit of "
 	default:
 		setting += ".limits"
 	}
-	return who + " has reached its limit of " + units[r.Reason] + " (" + setting + "." + r.Reason + ")."
+	return who + at + units[r.Reason] + " (" + setting + "." + r.Reason + ")."
 }
 
 // used is what the request cost: nothing where no call was made, what the answer
