@@ -67,6 +67,8 @@ type Limiter struct {
 	rpm    *limit.GCRA
 	tpm    *limit.GCRA
 	money  limit.Daily
+	// rates counts how often rpm or tpm were replaced.
+	rates uint32
 }
 
 // NewLimiter returns a limiter that has not been used yet.
@@ -81,6 +83,9 @@ func NewLimiter(owner Owner, limits Limits) *Limiter {
 func (l *Limiter) Reconfigure(limits Limits) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if limits.RPM != l.limits.RPM || limits.TPM != l.limits.TPM {
+		l.rates++
+	}
 	if limits.RPM != l.limits.RPM {
 		l.rpm = limit.NewGCRA(limits.RPM, burst(limits.RPM, leastBurst))
 	}
@@ -122,7 +127,7 @@ func (l *Limiter) Enter(now time.Time, tokens int64) (p Permit, refusal Refusal,
 	}
 	l.rpm.Take(now, 1)
 	l.calls.Acquire()
-	return Permit{limiter: l, rpm: l.rpm, tpm: l.tpm, metered: l.limits.TPM > 0 || l.limits.USDPerDay > 0, reserved: Use{Tokens: tokens}}, Refusal{}, true
+	return Permit{limiter: l, rates: l.rates, metered: l.limits.TPM > 0 || l.limits.USDPerDay > 0, reserved: Use{Tokens: tokens}}, Refusal{}, true
 }
 
 func (l *Limiter) refuse(reason string, wait time.Duration) Refusal {
@@ -134,11 +139,11 @@ func (l *Limiter) refuse(reason string, wait time.Duration) Refusal {
 type Permit struct {
 	limiter  *Limiter
 	reserved Use
-	day      int64 // on which the money was reserved
+	day      int32 // on which the money was reserved
 	metered  bool  // tokens or money count
-	// The rates that were charged: those that a reload puts in their place are
+	// rates that were charged: those that a reload has put in their place are
 	// not given back what they never took.
-	rpm, tpm *limit.GCRA
+	rates uint32
 }
 
 // Revise replaces the estimate, once more is known of the request. Where there
@@ -150,13 +155,13 @@ func (p *Permit) Revise(now time.Time, use Use) (Refusal, bool) {
 	if wait, ok := p.reserve(now, use.Cost); !ok {
 		return l.refuse(ReasonUSD, wait), false
 	}
-	if p.tpm == nil {
+	if l.tpm == nil || p.rates != l.rates || p.reserved.Tokens == use.Tokens {
 		return Refusal{}, true
 	}
-	before := *p.tpm
-	p.tpm.Settle(now, p.reserved.Tokens, 0)
-	if wait, ok := p.tpm.Take(now, use.Tokens); !ok {
-		*p.tpm = before
+	before := *l.tpm
+	l.tpm.Settle(now, p.reserved.Tokens, 0)
+	if wait, ok := l.tpm.Take(now, use.Tokens); !ok {
+		*l.tpm = before
 		return l.refuse(ReasonTPM, wait), false
 	}
 	p.reserved.Tokens = use.Tokens
@@ -166,22 +171,25 @@ func (p *Permit) Revise(now time.Time, use Use) (Refusal, bool) {
 // reserve asks for the money. The lock is held.
 func (p *Permit) reserve(now time.Time, cost Money) (time.Duration, bool) {
 	l := p.limiter
-	l.money.Settle(now, p.day, int64(p.reserved.Cost), 0)
+	if cost == 0 && p.reserved.Cost == 0 && l.money.Limit <= 0 {
+		return 0, true
+	}
+	l.money.Settle(now, int64(p.day), int64(p.reserved.Cost), 0)
 	wait, ok := l.money.Take(now, int64(cost))
 	if p.reserved.Cost = 0; ok {
-		p.reserved.Cost, p.day = cost, limit.Day(now)
+		p.reserved.Cost, p.day = cost, int32(limit.Day(now))
 	}
 	return wait, ok
 }
 
 // Leave gives the place back and replaces the estimate by what was really used.
 // Only the first call counts.
-func (p *Permit) Leave(now time.Time, use Use) { p.end(now, use, 1) }
+func (p *Permit) Leave(now time.Time, use Use) { p.end(now, use, false) }
 
 // Undo gives everything back: the request did not come in after all.
-func (p *Permit) Undo(now time.Time) { p.end(now, Use{}, 0) }
+func (p *Permit) Undo(now time.Time) { p.end(now, Use{}, true) }
 
-func (p *Permit) end(now time.Time, use Use, requests int64) {
+func (p *Permit) end(now time.Time, use Use, undo bool) {
 	l := p.limiter
 	if l == nil {
 		return
@@ -190,12 +198,19 @@ func (p *Permit) end(now time.Time, use Use, requests int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls.Release()
-	p.rpm.Settle(now, 1, requests)
-	p.tpm.Settle(now, p.reserved.Tokens, use.Tokens)
-	if p.reserved.Cost == 0 {
-		p.day = limit.Day(now)
+	if p.rates == l.rates {
+		if undo {
+			l.rpm.Settle(now, 1, 0)
+		}
+		l.tpm.Settle(now, p.reserved.Tokens, use.Tokens)
 	}
-	l.money.Settle(now, p.day, int64(p.reserved.Cost), int64(use.Cost))
+	if use.Cost == 0 && p.reserved.Cost == 0 {
+		return
+	}
+	if p.reserved.Cost == 0 {
+		p.day = int32(limit.Day(now))
+	}
+	l.money.Settle(now, int64(p.day), int64(p.reserved.Cost), int64(use.Cost))
 }
 
 // Rate is how much of a rate is left.
@@ -208,13 +223,13 @@ func Binding(now time.Time, limiters ...*Limiter) (requests, tokens Rate) {
 		if l == nil {
 			continue
 		}
-		r, t := l.rates(now)
+		r, t := l.left(now)
 		requests, tokens = tighter(requests, r), tighter(tokens, t)
 	}
 	return requests, tokens
 }
 
-func (l *Limiter) rates(now time.Time) (requests, tokens Rate) {
+func (l *Limiter) left(now time.Time) (requests, tokens Rate) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.rpm == nil && l.tpm == nil {

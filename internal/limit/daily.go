@@ -36,8 +36,10 @@ func Day(now time.Time) int64 {
 
 // Peek tells whether anything is left; if not, how long to wait.
 func (d *Daily) Peek(now time.Time) (wait time.Duration, ok bool) {
-	d.turn(now)
-	if d.Limit <= 0 || d.used < d.Limit {
+	if d.Limit <= 0 {
+		return 0, true
+	}
+	if d.turn(now); d.used < d.Limit {
 		return 0, true
 	}
 	return d.wait(now, 1), false
