@@ -175,3 +175,26 @@ func BenchmarkAdmit(b *testing.B) {
 		ticket.Leave(noon, Use{})
 	}
 }
+
+// Nothing is allocated for limits: neither for places in them nor for looking
+// what is left where there are none.
+func TestLimitsAllocateNothing(t *testing.T) {
+	full, none := NewLimiter(OfWorkload, Limits{RPM: 1 << 30, TPM: 1 << 40, Concurrency: 10, USDPerDay: USD(1e6)}), NewLimiter(OfKey, Limits{})
+	l := NewLedger(1 << 30)
+	for name, tc := range map[string]struct {
+		most float64
+		do   func()
+	}{
+		"a ticket alone": {1, func() {
+			ticket, _ := l.Admit(Ask{Now: noon, Limits: []*Limiter{full, none}})
+			ticket.Enter(noon, none, 0)
+			ticket.Revise(noon, Use{Tokens: 5, Cost: 5})
+			ticket.Leave(noon, Use{Tokens: 4, Cost: 4})
+		}},
+		"nothing": {0, func() { Binding(noon, full, none, nil, nil) }},
+	} {
+		if got := testing.AllocsPerRun(100, tc.do); got > tc.most {
+			t.Errorf("%s: %v allocations", name, got)
+		}
+	}
+}
