@@ -14,7 +14,7 @@ type Ticket struct {
 	lease Lease
 
 	mu      sync.Mutex
-	permits [maxPermits]Permit
+	permits [MaxLimits]Permit
 	n       int
 	gone    bool
 
@@ -22,9 +22,9 @@ type Ticket struct {
 	open  atomic.Bool
 }
 
-// maxPermits: a request is bound by the limits of its workload, its key, its
+// MaxLimits: a request is bound by the limits of its workload, its key, its
 // model, and its workload for that model.
-const maxPermits = 4
+const MaxLimits = 4
 
 // Ask is what a request needs in order to come in.
 type Ask struct {
@@ -33,7 +33,7 @@ type Ask struct {
 	Bytes  int64 // of memory besides the body
 	Claim  Claim
 	// Limits are taken in this order; nil ones limit nothing.
-	Limits []*Limiter
+	Limits [MaxLimits]*Limiter
 }
 
 // ReasonMemory is the reason of a Refusal by the ledger.

@@ -121,7 +121,7 @@ func TestTicketIsGivenBackOnce(t *testing.T) {
 	l := NewLedger(1000)
 	workload := NewLimiter(OfWorkload, Limits{Concurrency: 1})
 	key := NewLimiter(OfWorkload, Limits{RPM: 6000})
-	ask := Ask{Now: noon, Bytes: 100, Limits: []*Limiter{workload, nil, key}}
+	ask := Ask{Now: noon, Bytes: 100, Limits: [MaxLimits]*Limiter{workload, nil, key}}
 	ticket, _ := l.Admit(ask)
 	if ticket == nil || !ticket.Call() || ticket.Calls() != 1 {
 		t.Fatal("no good ticket")
@@ -152,15 +152,15 @@ func TestTicketIsGivenBackOnce(t *testing.T) {
 func TestRefusedAdmissionHoldsNothing(t *testing.T) {
 	l := NewLedger(1000)
 	workload, model := NewLimiter(OfWorkload, Limits{Concurrency: 1, RPM: 1, TPM: 100}), NewLimiter(OfWorkload, Limits{Concurrency: 1})
-	first, _ := l.Admit(Ask{Now: noon, Limits: []*Limiter{model}})
-	if ticket, refusal := l.Admit(Ask{Now: noon, Limits: []*Limiter{workload, model}}); ticket != nil || refusal.Reason != ReasonConcurrency {
+	first, _ := l.Admit(Ask{Now: noon, Limits: [MaxLimits]*Limiter{model}})
+	if ticket, refusal := l.Admit(Ask{Now: noon, Limits: [MaxLimits]*Limiter{workload, model}}); ticket != nil || refusal.Reason != ReasonConcurrency {
 		t.Fatalf("%v, %+v", ticket, refusal)
 	}
 	first.Leave(noon, Use{})
-	if ticket, _ := l.Admit(Ask{Now: noon, Bytes: 2000, Limits: []*Limiter{workload, model}}); ticket != nil {
+	if ticket, _ := l.Admit(Ask{Now: noon, Bytes: 2000, Limits: [MaxLimits]*Limiter{workload, model}}); ticket != nil {
 		t.Fatal("more memory than there is")
 	}
-	if ticket, _ := l.Admit(Ask{Now: noon, Bytes: 10, Limits: []*Limiter{workload, model}}); ticket == nil {
+	if ticket, _ := l.Admit(Ask{Now: noon, Bytes: 10, Limits: [MaxLimits]*Limiter{workload, model}}); ticket == nil {
 		t.Error("a refused request kept a slot")
 	}
 }
@@ -168,7 +168,7 @@ func TestRefusedAdmissionHoldsNothing(t *testing.T) {
 func BenchmarkAdmit(b *testing.B) {
 	l := NewLedger(1 << 30)
 	w := NewLimiter(OfWorkload, Limits{RPM: 1 << 40, TPM: 1 << 40, Concurrency: 10})
-	ask := Ask{Now: noon, Bytes: 64 << 10, Claim: Claim{Priority: queue.Interactive, Holder: new(Holder), Share: 0.25}, Limits: []*Limiter{w}}
+	ask := Ask{Now: noon, Bytes: 64 << 10, Claim: Claim{Priority: queue.Interactive, Holder: new(Holder), Share: 0.25}, Limits: [MaxLimits]*Limiter{w}}
 	b.ReportAllocs()
 	for b.Loop() {
 		ticket, _ := l.Admit(ask)
@@ -186,7 +186,7 @@ func TestLimitsAllocateNothing(t *testing.T) {
 		do   func()
 	}{
 		"a ticket alone": {1, func() {
-			ticket, _ := l.Admit(Ask{Now: noon, Limits: []*Limiter{full, none}})
+			ticket, _ := l.Admit(Ask{Now: noon, Limits: [MaxLimits]*Limiter{full, none}})
 			ticket.Enter(noon, none, 0)
 			ticket.Revise(noon, Use{Tokens: 5, Cost: 5})
 			ticket.Leave(noon, Use{Tokens: 4, Cost: 4})

@@ -35,8 +35,8 @@ func TestF05LeavingEarlyIsNotFree(t *testing.T) {
 			run(t, setup{upstreams: []*fake{u1}, workload: "limits: {tpm: 2000}"}, func(r *rig) {
 				for range 2 {
 					r.leaving(200*time.Millisecond, costing("/v1/chat/completions", true))
+					synctest.Wait()
 				}
-				synctest.Wait()
 				u1.use(answers("from one"))
 				r.failed(r.do(costing("/v1/chat/completions", true)), http.StatusTooManyRequests, "capacity")
 				r.counts(map[*fake]int{u1: 2})

@@ -69,8 +69,9 @@ func (x *inbound) modelLimiters() (l [2]*admit.Limiter) {
 // rates tells the caller what is left of its limits, in OpenAI's headers: of the
 // tightest one, where there is one.
 func (x *inbound) rates(now time.Time) {
-	own, model := x.key.Limiters(), x.modelLimiters()
-	requests, tokens := admit.Binding(now, own[0], own[1], model[0], model[1])
+	all, model := x.key.Limiters(), x.modelLimiters()
+	copy(all[2:], model[:]) // the first two are the workload and its key
+	requests, tokens := admit.Binding(now, all[:]...)
 	h := x.w.Header()
 	if requests.PerMinute > 0 {
 		setRate(h, "X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", requests)

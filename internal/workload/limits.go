@@ -40,7 +40,9 @@ func (w *Workload) Models() map[string]*admit.Limiter {
 
 // Limiters are those of the workload and of the key, as far as there are any.
 // They depend on nothing but the key.
-func (k *Key) Limiters() [2]*admit.Limiter { return [2]*admit.Limiter{k.Workload.limiter, k.limiter} }
+func (k *Key) Limiters() [admit.MaxLimits]*admit.Limiter {
+	return [admit.MaxLimits]*admit.Limiter{k.Workload.limiter, k.limiter}
+}
 
 // Estimate is what a request is likely to cost: the tokens of its body, and of
 // the answer, of which the caller allows at most limit, 0 for any number.
@@ -61,8 +63,7 @@ func (w *Workload) Learn(bytes, input, output int64) {
 // for memory, before a byte of the body is read. tokens is what the request is
 // estimated to cost.
 func (k *Key) Admit(now time.Time, l *admit.Ledger, bytes, tokens int64) (*admit.Ticket, admit.Refusal) {
-	limiters := k.Limiters()
-	return l.Admit(admit.Ask{Now: now, Bytes: bytes, Tokens: tokens, Claim: k.claim(), Limits: limiters[:]})
+	return l.Admit(admit.Ask{Now: now, Bytes: bytes, Tokens: tokens, Claim: k.claim(), Limits: k.Limiters()})
 }
 
 // Standing is how the workload stands with its own limits.
