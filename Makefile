@@ -55,6 +55,10 @@ bench-speed: ## cost per request and stream chunk against nginx and ReverseProxy
 bench-faults: ## the fault matrix against nginx and no router
 	go run ./bench/faults
 
+.PHONY: bench-overload
+bench-overload: ## goodput at 1 to 10 times the capacity against nginx and no proxy
+	go run ./bench/overload
+
 .PHONY: generate
 generate: ## schemas of configuration and drills, their reference and pages
 	go generate ./...

@@ -147,6 +147,12 @@ func (f *drillFlags) run(c *cobra.Command, scenarios []*drill.Scenario) error {
 	if err == nil && f.repeat < 1 {
 		err = errors.New("--repeat: must be 1 or more")
 	}
+	if err == nil && f.patience < 0 {
+		err = errors.New("--call-timeout: must not be below 0")
+	}
+	if err == nil && f.model != "" && f.config == "" {
+		err = errors.New("--model: is one of --config, which is missing")
+	}
 	if err == nil && f.json != "" && f.json == f.html {
 		err = errors.New("--json and --html: need a file each")
 	}
@@ -268,10 +274,10 @@ func (f *drillFlags) mine() (*drill.Mine, error) {
 		return nil, nil
 	}
 	cfg, err := config.Load(f.config, func(name string) (string, bool) {
-		if v, ok := os.LookupEnv(name); ok {
+		if v := os.Getenv(name); v != "" {
 			return v, true
 		}
-		return "unset-" + strings.ToLower(name), true
+		return "unset-" + strings.ToLower(name), false // a stand-in
 	})
 	if err != nil {
 		return nil, err

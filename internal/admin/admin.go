@@ -1,7 +1,7 @@
 // Package admin is the operator's listener: health, metrics, and the state of
-// every target and workload as JSON and as one page. It only reads; it holds
-// no state and decides nothing. It must listen on loopback, for it asks for no
-// credential.
+// every target and workload as JSON and as one page, and the few changes that an
+// operator can make while the router runs. It holds no state and decides nothing.
+// It must listen on loopback, for it asks for no credential.
 package admin
 
 import (
@@ -33,6 +33,7 @@ type State struct {
 	Models    []ModelState     `json:"models"`
 	Targets   []route.State    `json:"targets"`
 	Workloads []workload.State `json:"workloads"`
+	Changes   []Change         `json:"changes"` // the last ones, newest first
 }
 
 // ModelState is one public model and where it may go.
@@ -48,6 +49,7 @@ type Options struct {
 	Limits  func(now time.Time) Limits
 	Ready   func() error // why the router is not ready, nil when it is
 	Metrics http.Handler
+	Steering
 }
 
 //go:embed state.html
@@ -82,12 +84,14 @@ func Handler(o Options) http.Handler {
 	mux.Handle("GET /metrics", o.Metrics)
 	mux.HandleFunc("GET /api/v1/state", func(w http.ResponseWriter, _ *http.Request) { data(w, o.State(time.Now())) })
 	mux.HandleFunc("GET /api/v1/limits", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Limits(time.Now())) })
+	mux.HandleFunc("PUT /api/v1/workloads/{name}/quarantine", o.lane)
+	mux.HandleFunc("DELETE /api/v1/workloads/{name}/quarantine", o.lane)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		now := time.Now()
 		_ = page.Execute(w, shown{o.State(now), o.Limits(now)}) // a reader that has left is told nothing
 	})
-	return secure(mux)
+	return secure(http.NewCrossOriginProtection().Handler(mux))
 }
 
 // shown is what the page is made from.

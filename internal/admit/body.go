@@ -24,12 +24,17 @@ func (e ErrTooLarge) Error() string {
 // chunk is the first grant for a body of unknown length.
 const chunk = 64 << 10
 
+// step is the first grant for a longer body of known length: one that is
+// announced and does not come holds no more.
+const step = 1 << 20
+
 var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 
 // ReadBody reads a request body into memory that the lease pays for. It
-// reserves contentLength before it reads; with a negative contentLength it
-// reserves 64 KiB, then twice as much whenever that is full. What the lease
-// has grown by is the size of the memory returned; after an error it is as
+// reserves contentLength before it reads; of more than 1 MiB it makes sure that
+// there is room, reserves 1 MiB, and four times as much whenever that is full.
+// With a negative contentLength it reserves 64 KiB, then twice as much. What the
+// lease has grown by is the size of the memory returned; after an error it is as
 // before. A maxBody of 0 or less sets no bound but the ledger's.
 //
 // It returns ErrTooLarge, ErrOverload, io.ErrUnexpectedEOF for a body shorter
@@ -42,6 +47,8 @@ func ReadBody(r io.Reader, contentLength, maxBody int64, lease *Lease) ([]byte, 
 		return readChunked(r, maxBody, lease)
 	case contentLength == 0:
 		return nil, nil
+	case contentLength > step:
+		return readLarge(r, contentLength, lease)
 	case !lease.Grow(contentLength):
 		return nil, ErrOverload
 	}
@@ -54,6 +61,48 @@ func ReadBody(r io.Reader, contentLength, maxBody int64, lease *Lease) ([]byte, 
 		return nil, err
 	}
 	return buf, nil
+}
+
+// readLarge reads a body of known length in steps.
+func readLarge(r io.Reader, length int64, lease *Lease) ([]byte, error) {
+	last := int64(step) // the one before the whole
+	for after(last, length) < length {
+		last = after(last, length)
+	}
+	if !lease.Fits(last + length) {
+		return nil, ErrOverload
+	}
+	var buf []byte
+	for size := int64(step); ; size = after(size, length) {
+		old := int64(len(buf))
+		if !lease.Grow(size) { // both buffers exist while the first is copied
+			lease.Shrink(old)
+			return nil, ErrOverload
+		}
+		next := make([]byte, size)
+		copy(next, buf)
+		buf = next
+		lease.Shrink(old)
+		if _, err := io.ReadFull(r, buf[old:]); err != nil {
+			lease.Shrink(size)
+			if err == io.EOF {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		if size == length {
+			return buf, nil
+		}
+	}
+}
+
+// after is the step behind one of size. The last one at least doubles, so that
+// little is copied.
+func after(size, length int64) int64 {
+	if 8*size > length {
+		return length
+	}
+	return 4 * size
 }
 
 // readChunked reads a body of unknown length. Most fit the first block, which

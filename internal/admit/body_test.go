@@ -71,6 +71,32 @@ func TestReadBodyOverloadBeforeReading(t *testing.T) {
 	}
 }
 
+// A large body that is announced and does not come holds one step; one that has
+// no room is refused before it is read.
+func TestReadBodyInSteps(t *testing.T) {
+	l, x := lease(t, 16<<20)
+	r, w := io.Pipe()
+	done := make(chan error)
+	go func() {
+		_, err := ReadBody(r, 10<<20, 0, x)
+		done <- err
+	}()
+	if _, err := w.Write(make([]byte, 1000)); err != nil { // the reader is in its first step
+		t.Fatal(err)
+	}
+	if got := l.Reserved(); got != step {
+		t.Errorf("%d bytes reserved for a body that does not come", got)
+	}
+	w.Close()
+	if err := <-done; err != io.ErrUnexpectedEOF || l.Reserved() != 0 {
+		t.Errorf("%v, %d bytes reserved", err, l.Reserved())
+	}
+	in := &counted{r: bytes.NewReader(make([]byte, 16<<20))}
+	if _, err := ReadBody(in, 16<<20, 0, x); !errors.Is(err, ErrOverload) || in.n != 0 || l.Reserved() != 0 {
+		t.Errorf("%v, read %d, %d bytes reserved", err, in.n, l.Reserved())
+	}
+}
+
 func TestReadBodyOverloadWhileGrowing(t *testing.T) {
 	l, x := lease(t, 200_000) // 64 KiB, then 128 KiB beside it, then too much
 	in := bytes.NewReader(make([]byte, 150_000))
@@ -114,7 +140,7 @@ func (silent) Read([]byte) (int, error) { return 0, nil }
 // is in. It fails when readChunked returns the shared block itself.
 func TestReadBodyProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		size := rapid.OneOf(rapid.IntRange(0, 1000), rapid.IntRange(chunk-2, chunk+2), rapid.IntRange(0, 300_000)).Draw(t, "size")
+		size := rapid.OneOf(rapid.IntRange(0, 1000), rapid.IntRange(chunk-2, chunk+2), rapid.IntRange(0, 300_000), rapid.IntRange(step-1, 5*step)).Draw(t, "size")
 		want := make([]byte, size)
 		for i := range want {
 			want[i] = byte(i * 7)
@@ -130,7 +156,7 @@ func TestReadBodyProperties(t *testing.T) {
 		if rapid.Bool().Draw(t, "announced") {
 			length = int64(size)
 		}
-		l := NewLedger(1 << 20)
+		l := NewLedger(64 << 20)
 		x, _ := l.Reserve(0)
 		body, err := ReadBody(in, length, rapid.SampledFrom([]int64{0, int64(max(1, size)), 1 << 30}).Draw(t, "max"), x)
 		if err != nil {
@@ -170,4 +196,5 @@ func benchmarkBody(b *testing.B, size int, length int64) {
 
 func BenchmarkReadBody2KB(b *testing.B)        { benchmarkBody(b, 2<<10, 2<<10) }
 func BenchmarkReadBody2KBChunked(b *testing.B) { benchmarkBody(b, 2<<10, -1) }
+func BenchmarkReadBody8MB(b *testing.B)        { benchmarkBody(b, 8<<20, 8<<20) }
 func BenchmarkReadBody1MBChunked(b *testing.B) { benchmarkBody(b, 1<<20, -1) }

@@ -145,6 +145,15 @@ func (x *Lease) Grow(n int64) bool {
 	return true
 }
 
+// Fits reports that n more bytes would be granted now.
+func (x *Lease) Fits(n int64) bool {
+	if !x.Grow(n) {
+		return false
+	}
+	x.Shrink(n)
+	return true
+}
+
 // Shrink gives n bytes back, at most what the lease holds.
 func (x *Lease) Shrink(n int64) {
 	if x == nil || n <= 0 {

@@ -33,6 +33,7 @@ import (
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/gateway"
+	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/telemetry"
 )
 
@@ -97,6 +98,7 @@ type App struct {
 	draining atomic.Bool
 	refused  atomic.Pointer[string]
 	current  atomic.Pointer[loaded]
+	lanes    lanes
 
 	clients, admins *http.Server
 	clientAddr      net.Addr
@@ -136,10 +138,10 @@ func New(opt Options) (*App, error) {
 	listener := a.metrics.Listener()
 	a.gateway = &gateway.Gateway{
 		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: a.opt.Random,
-		Gate:   admit.NewGate(queueOf(l.config)),
+		Line:   attempt.NewLine(queueOf(l.config)),
 		Runner: &attempt.Runner{Listener: listener, Random: a.opt.Random},
 	}
-	a.builder = newBuilder(a.moved(listener), a.gateway.Gate.Notify)
+	a.builder = newBuilder(a.moved(listener), func(t *route.Target) { attempt.Freed(a.gateway.Line, t) })
 	a.builder.dial, a.builder.trip, a.builder.agent = opt.Network.Dial, opt.trip, "hourthree/"+opt.Version
 	a.builder.breaker = opt.Breaker
 	telemetry.Gauges(reg, a.reading)
@@ -200,7 +202,7 @@ func (a *App) take(l *loaded) error {
 		return err
 	}
 	a.gateway.Use(s)
-	a.gateway.Gate.Reconfigure(queueOf(l.config))
+	a.gateway.Line.Reconfigure(queueOf(l.config))
 	a.gateway.Ledger.SetLimit(memoryLimit(l.config))
 	a.current.Store(l)
 	return nil
@@ -234,7 +236,7 @@ func (a *App) Reload() error {
 		return err
 	}
 	a.refused.Store(nil)
-	a.log.Info("configuration taken", "component", "config", "id", l.id)
+	a.changed(admin.Change{At: time.Now(), Who: "operator", What: "configuration", Subject: l.id, Why: "reload of " + l.source})
 	return nil
 }
 
@@ -259,7 +261,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Ready: a.notReady,
+			State: a.state, Limits: a.limits, Ready: a.notReady, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
 			Metrics: promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 		}),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleConn, MaxHeaderBytes: 16 << 10, ErrorLog: quiet,
@@ -291,6 +293,7 @@ func (a *App) poll(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			a.builder.poll(now)
+			a.judge(now)
 		}
 	}
 }

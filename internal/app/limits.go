@@ -33,10 +33,10 @@ type (
 func Limits(c *config.Config) LimitReport {
 	l := LimitReport{Bounds: []admin.Bound{}, Rules: []admin.Rule{}, Without: []string{}}
 	for _, name := range slices.Sorted(maps.Keys(c.Workloads)) {
-		workloadLimits(&l, name, c.Workloads[name], len(c.Workloads) == 1)
+		workloadLimits(&l, name, c.Workloads[name], len(c.Workloads))
 	}
 	if len(c.Workloads) == 0 {
-		workloadLimits(&l, workload.Open, config.Workload{}, true)
+		workloadLimits(&l, workload.Open, config.Workload{}, 1)
 	}
 	targets := map[string]config.TargetLimits{}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
@@ -62,7 +62,7 @@ func bound(b admin.Bound, l config.Limits) admin.Bound {
 	return b
 }
 
-func workloadLimits(l *admin.Limits, name string, w config.Workload, alone bool) {
+func workloadLimits(l *admin.Limits, name string, w config.Workload, sharing int) {
 	l.Bounds = append(l.Bounds, bound(admin.Bound{Level: levelWorkload, Name: name}, w.Limits))
 	for _, key := range w.Keys {
 		l.Bounds = append(l.Bounds, bound(admin.Bound{Level: levelKey, Name: workload.ShortOf(key.Reveal()), Workload: name}, w.KeyLimits))
@@ -70,10 +70,7 @@ func workloadLimits(l *admin.Limits, name string, w config.Workload, alone bool)
 	for _, m := range slices.Sorted(maps.Keys(w.ModelLimits)) {
 		l.Bounds = append(l.Bounds, bound(admin.Bound{Level: levelWorkloadModel, Name: m, Workload: name}, w.ModelLimits[m]))
 	}
-	rule := admin.Rule{Workload: name, Priority: cmp.Or(w.Priority, "interactive"), RepeatRatio: workload.RepeatRatio, RepeatPerSecond: workload.RepeatPerSecond, MemoryShare: workload.MemoryShare}
-	if alone {
-		rule.MemoryShare = 1
-	}
+	rule := admin.Rule{Workload: name, Priority: cmp.Or(w.Priority, "interactive"), RepeatRatio: workload.RepeatRatio, RepeatPerSecond: workload.RepeatPerSecond, MemoryShare: cmp.Or(workload.MemoryShare(sharing), 1)}
 	l.Rules = append(l.Rules, rule)
 	if w.Limits == (config.Limits{}) && w.KeyLimits == (config.Limits{}) {
 		l.Without = append(l.Without, name)

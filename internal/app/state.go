@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/hourthree/hourthree/internal/admin"
-	"github.com/hourthree/hourthree/internal/admit"
 	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/queue"
 	"github.com/hourthree/hourthree/internal/telemetry"
+	"github.com/hourthree/hourthree/internal/workload"
 )
 
 // state is the router as the operator sees it.
@@ -46,6 +47,7 @@ func (a *App) state(now time.Time) admin.State {
 		s.Models = append(s.Models, ms)
 	}
 	sortModels(s.Models)
+	s.Changes = a.changes()
 	return s
 }
 
@@ -65,19 +67,19 @@ func (a *App) reading(now time.Time) telemetry.Reading {
 	}
 	for _, w := range a.builder.workloadsInForce() {
 		s := w.State(now)
-		r.Workloads = append(r.Workloads, telemetry.WorkloadReading{Name: s.Name, In: s.In, Out: s.Out, BudgetTokens: s.Budget.Tokens})
+		r.Workloads = append(r.Workloads, telemetry.WorkloadReading{Name: s.Name, In: s.In, Out: s.Out, BudgetTokens: s.Budget.Tokens, Quarantined: s.Lane.Lane == workload.Quarantine, Refused: s.Refused, Memory: s.Memory})
 	}
 	return r
 }
 
 func (a *App) queued() int64 {
-	n, _ := a.gateway.Gate.Waiting()
+	n, _ := a.gateway.Line.Waiting()
 	return int64(n)
 }
 
-func queueOf(c *config.Config) admit.Queue {
+func queueOf(c *config.Config) queue.Config {
 	q := c.Defaults.Queue
-	return admit.Queue{Length: q.Length, Bytes: q.Bytes.Bytes(), Wait: q.Wait.Duration()}
+	return queue.Config{Length: q.Length, Bytes: q.Bytes.Bytes(), Wait: q.Wait.Duration()}
 }
 
 // welcome tells a person what is running and how to try it.

@@ -308,6 +308,9 @@ func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 	case b.forced == ForcedOpen:
 		return Permit{}, false
 	case b.phase == Closed:
+		if b.herded(now) {
+			return Permit{}, false
+		}
 		return b.begin(now, c, kindOrdinary), true
 	case b.window.recentShare(now) >= aliveShare:
 		if b.full() || !b.spares(now, c) {
@@ -516,7 +519,7 @@ func (b *Breaker) excuse(now time.Time, c *call) bool {
 	case older >= b.cfg.FailureRatio || b.streams.counts(now, b.cfg.Window):
 		return false
 	}
-	if b.streams.excused++; b.streams.excused == b.keepsWaiting() {
+	if b.streams.excused++; b.streams.excused >= b.keepsWaiting() && b.streams.herd.Before(b.streams.event) {
 		b.streams.herd = now
 	}
 	b.window.take(c.sec, c.verdict)

@@ -26,6 +26,8 @@ type Config struct {
 	Passthrough map[string]string `yaml:"passthrough"`
 	// What applies where nothing else is said.
 	Defaults Defaults `yaml:"defaults"`
+	// The lane that keeps a workload away from the others.
+	Quarantine Quarantine `yaml:"quarantine"`
 	// Bounds of the client side's HTTP.
 	HTTP HTTP `yaml:"http"`
 	// The budget for buffered bytes.
@@ -274,7 +276,7 @@ type Queue struct {
 	Length int `yaml:"length" min:"0" max:"1000000"`
 	// Bytes that they may hold together.
 	Bytes Bytes `yaml:"bytes"`
-	// How long one may wait.
+	// How long one may wait; a request of priority batch, ten times as long.
 	Wait Duration `yaml:"wait"`
 }
 
@@ -292,6 +294,14 @@ type HTTP struct {
 	WriteTimeout Duration `yaml:"write_timeout"`
 	// Time that running requests get on SIGTERM; what remains is cut off. 0 waits for none.
 	Drain Duration `yaml:"drain"`
+}
+
+// Quarantine is the lane that keeps a workload away from the others: a fixed share of concurrency and memory, no extra attempts, no repeats. An operator moves a workload with hourthree quarantine, or the rule does.
+type Quarantine struct {
+	// Let the rule move a workload in when more than two of three of its requests repeat others and make a tenth of everything that comes in, or when the router refuses work and most repeats are its own; and out when it has been calm for ten minutes at 80 % or more of its load at entry.
+	Automatic bool `yaml:"automatic"`
+	// Share of each target's concurrency and of the memory that a workload has which the rule has moved, 0 to 1. 0 lets nothing in.
+	Share float64 `yaml:"share" min:"0" max:"1"`
 }
 
 // Memory is the budget for buffered bytes.
@@ -314,6 +324,7 @@ func Default() *Config {
 			},
 			Queue: Queue{Length: 1000, Bytes: 64 << 20, Wait: Duration(200 * time.Millisecond)},
 		},
+		Quarantine: Quarantine{Automatic: true, Share: 0.05},
 		HTTP: HTTP{
 			MaxBody: 64 << 20, MaxUpload: 512 << 20, MaxHeader: 32 << 10, HeaderTimeout: Duration(5 * time.Second),
 			WriteTimeout: Duration(30 * time.Second), Drain: Duration(10 * time.Minute),

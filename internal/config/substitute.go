@@ -53,10 +53,15 @@ func substitute(s string, env func(string) (string, bool)) (string, error) {
 	}
 }
 
-// reference is the value behind ${ref}.
+// reference is the value behind ${ref}. A value of env that is not set is a
+// stand-in, for what has no default and no file.
 func reference(ref string, env func(string) (string, bool)) (string, error) {
 	if path, ok := strings.CutPrefix(ref, "file:"); ok {
-		return secretFile(path)
+		v, err := secretFile(path)
+		if standIn, set := env(ref); err != nil && standIn != "" && !set {
+			return standIn, nil
+		}
+		return v, err
 	}
 	name, fallback, has := strings.Cut(ref, ":-")
 	if !envName.MatchString(name) {
@@ -64,7 +69,7 @@ func reference(ref string, env func(string) (string, bool)) (string, error) {
 	}
 	v, ok := env(name)
 	switch {
-	case v != "":
+	case v != "" && (ok || !has):
 		return v, nil
 	case has:
 		return fallback, nil

@@ -17,14 +17,16 @@ var names = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
 // Bounds of what can be played. A wait that is longer than the longest length
 // would only make a play endless.
 const (
-	least       = 0.001 // of rates and capacities
-	most        = 1e9   // of capacities and compressions
-	mostFactor  = 1000
-	mostAnswer  = time.Hour
-	mostBackoff = time.Hour
-	mostWait    = 24 * time.Hour
-	mostLength  = 48 * time.Hour
-	mostCalls   = 10_000 // that one request's layers of retries may make
+	least         = 0.001 // of rates and capacities
+	most          = 1e9   // of capacities and compressions
+	mostFactor    = 1000
+	mostAnswer    = time.Hour
+	mostBackoff   = time.Hour
+	mostWait      = 24 * time.Hour
+	mostLength    = 48 * time.Hour
+	mostCallers   = 1000 // of a workload
+	mostInstances = 20
+	mostCalls     = 10_000 // that one request's layers of retries may make
 )
 
 // between reports that a time is not below 0 and not above most.
@@ -93,6 +95,8 @@ func (s *Scenario) check() error {
 	once := func(name string, bad func(string, ...any)) {
 		if !names.MatchString(name) {
 			bad("a name of lower case letters, digits, hyphens and dots is needed")
+		} else if s.gateway(name) {
+			bad("the name is the gateway's")
 		} else if seen[name] {
 			bad("the name is taken; workloads and targets share one space")
 		}
@@ -103,10 +107,23 @@ func (s *Scenario) check() error {
 		once(t.Name, bad)
 		t.check(bad)
 	}
+	for i, t := range s.Targets {
+		if t.Degraded && len(s.preferred(t.Model)) == 0 {
+			bad("targets[%d] %s: a last resort of the model %q, which has no other target", i, t.Name, t.Model)
+		}
+	}
+	callers := map[string]bool{}
 	for i, w := range s.Workloads {
 		bad := bad.in("workloads[%d] %s", i, w.Name)
 		once(w.Name, bad)
 		w.check(s, bad)
+		for n := range min(w.Callers, mostCallers) {
+			if name := callerName(&w, n); callers[name] {
+				bad("callers: one of them is %s at the router, and so is another's", name)
+			} else {
+				callers[name] = true
+			}
+		}
 	}
 	for i, f := range s.Faults {
 		f.check(s, bad.in("faults[%d]", i))
@@ -126,7 +143,7 @@ func (s *Scenario) check() error {
 }
 
 func (g *Gateway) check(bad bad) {
-	if g.Instances < 1 || g.Instances > 20 {
+	if g.Instances < 1 || g.Instances > mostInstances {
 		bad("instances: must be 1 to 20")
 	}
 	if g.Capacity != 0 && !bears(g.Capacity) {
@@ -138,6 +155,9 @@ func (g *Gateway) check(bad bad) {
 	if g.Down <= 0 || g.Down > mostWait {
 		bad("down: must be above 0 and at most 24h")
 	}
+	if g.Waiting < 0 || g.Waiting > 1 {
+		bad("waiting must be 0 to 1")
+	}
 	if g.Refusal < 0 || g.Refusal > 1 || g.Early < 0 || g.Early > 1 {
 		bad("refusal and early must be 0 to 1")
 	}
@@ -146,6 +166,9 @@ func (g *Gateway) check(bad bad) {
 func (t *Target) check(bad bad) {
 	if !bears(t.Capacity) {
 		bad("capacity: must be 0.001 to a thousand million")
+	}
+	if !printable(t.Model) {
+		bad("model: must be printable ASCII, 200 characters at most")
 	}
 	if t.Slows < 1 || t.Slows > mostFactor || t.Refusal < 0 || t.Refusal > mostFactor {
 		bad("slows must be 1 to 1000, and refusal 0 to 1000")
@@ -179,7 +202,7 @@ func (w *Workload) check(s *Scenario, bad bad) {
 	if len(w.Rate) == 0 && w.Once == 0 {
 		bad("needs a rate, or once")
 	}
-	if !slices.ContainsFunc(s.Targets, func(t Target) bool { return t.Model == w.Model && !t.Degraded }) {
+	if len(s.preferred(w.Model)) == 0 {
 		bad("model: no target serves %q", w.Model)
 	}
 	for i, r := range w.Rate {
@@ -196,8 +219,11 @@ func (w *Workload) check(s *Scenario, bad bad) {
 	if w.Timeout <= 0 || w.Timeout > mostWait {
 		bad("timeout: must be above 0 and at most 24h")
 	}
-	if w.Callers < 1 || w.Callers > 1000 || w.RPM < 0 || w.Concurrency < 0 || w.Keys < 0 || w.Keys > 1e6 {
+	if w.Callers < 1 || w.Callers > mostCallers || w.RPM < 0 || w.Concurrency < 0 || w.Keys < 0 || w.Keys > 1e6 {
 		bad("callers must be 1 to 1000, keys at most a million, rpm and concurrency not below 0")
+	}
+	if !printable(w.Agent) {
+		bad("agent: must be printable ASCII, 200 characters at most")
 	}
 	if w.Priority != "" && !slices.Contains(priorities, w.Priority) {
 		bad("priority: %q is none of %v", w.Priority, priorities)
@@ -226,6 +252,12 @@ func (w *Workload) check(s *Scenario, bad bad) {
 	if calls > mostCalls {
 		bad("retries: the attempts of the layers multiply, to at most 10000")
 	}
+}
+
+// printable reports that a text may stand in a header, and in the first
+// kilobyte of a request.
+func printable(text string) bool {
+	return len(text) <= 200 && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
 // priorities are those of a workload.
@@ -278,6 +310,16 @@ func (f *Fault) check(s *Scenario, bad bad) {
 	}
 }
 
+// preferred are the targets of a model that are no last resort.
+func (s *Scenario) preferred(model string) (out []*Target) {
+	for i := range s.Targets {
+		if t := &s.Targets[i]; t.Model == model && !t.Degraded {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 func (s *Scenario) target(name string) *Target {
 	for i := range s.Targets {
 		if s.Targets[i].Name == name {
@@ -303,6 +345,9 @@ func (a *Action) check(s *Scenario, bad bad) {
 	}
 	if a.Do == "quarantine" && !slices.ContainsFunc(s.Workloads, func(w Workload) bool { return w.Name == a.Workload }) {
 		bad("workload %q does not exist", a.Workload)
+	}
+	if !(a.Share >= 0 && a.Share <= 1) || a.Share > 0 && a.Do != "quarantine" {
+		bad("share of a quarantine is 0 to 1")
 	}
 }
 

@@ -24,7 +24,7 @@ type reply struct {
 	status   int  // 0 when there was none
 	late     bool // the caller gave up
 	broken   bool // reset, or cut off
-	early    bool // refused before the body was read
+	early    bool // refused, or given up by its caller, before the body was read
 	unsent   bool // broken before there was a connection
 	begun    bool // broken after its beginning
 	stop     bool // x-should-retry: false

@@ -37,6 +37,11 @@ func TestParseRefuses(t *testing.T) {
 		{"capacity: 1", "capacity: 1, tokens: 10, per_token: 1s, stream: 3s", "one of the two"},
 		{"capacity: 1", "capacity: 1, full: 200", "full"},
 		{"success(", "sucess(", "sucess"},
+		{"success(\"\", 0, 60)", "opens(\"u\", 0, 60)", "no target"},
+		{"success(\"\", 0, 60)", "left_after(\"\", 0)", "needs the name"},
+		{"'success(\"\", 0, 60)", "'crashes(\"gateway\")", "nor a gateway"},
+		{"criteria: [{name: c, expr: 'success(\"\", 0, 60)", "gateway: {instances: 2}\ncriteria: [{name: c, expr: 'crashes(\"gateway-3\")", "nor a gateway"},
+		{"criteria: [{name: c, expr: 'success(\"\", 0, 60)", "gateway: {instances: 2}\ncriteria: [{name: c, expr: 'probes(\"gateway-2\", 0, 60)", "no target"},
 		{"success(\"\", 0, 60) > 0.5", "success(\"\", 0, 60)", "bool"},
 		{"criteria:", "faults: [{target: u, at: 1s, until: 2s, mode: hang}]\ncriteria:", "does not exist"},
 		{"criteria:", "faults: [{target: t, at: 2s, until: 1s, mode: hang}]\ncriteria:", "until"},
@@ -55,10 +60,14 @@ func TestParseRefuses(t *testing.T) {
 		{"capacity: 1", "capacity: 1, tokens: 9223372036854775807, per_token: 1h", "tokens"},
 		{"capacity: 1", "capacity: 1, down: -1s", "down"},
 		{"name: t,", "name: a@b,", "hyphens and dots"},
+		{"{name: t,", "{name: l, model: x, degraded: true, capacity: 1}, {name: t,", "no other target"},
 		{"name: w", "name: w, timeout: -1s", "timeout"},
 		{"name: w", "name: w, timeout: 25h", "timeout"},
 		{"name: w", "name: w, once: -1s", "once"},
 		{"name: w", "name: w, once: 2m", "once"},
+		{"name: w", "name: w, agent: \"a\\nb\"", "agent"},
+		{"name: t,", "name: t, model: " + strings.Repeat("long", 300) + ",", "targets[0] t: model"},
+		{"{name: w,", "{name: w-2, rate: [{at: 0s, rps: 1}]}, {name: w, callers: 2,", "workloads[1] w: callers"},
 		{"name: w", "name: w, retries: [{attempts: 2, backoff: 2h}]", "backoff"},
 		{"name: w", "name: w, retries: [{attempts: 2, backoff: -1s}]", "backoff"},
 		{"name: w", "name: w, retries: [{attempts: 100, backoff: 1s}]", "doubles"},
@@ -68,6 +77,8 @@ func TestParseRefuses(t *testing.T) {
 		{"length: 1m", "length: 1m\nthin: 1e-9", "thin"},
 		{"length: 1m", "length: 1m\ngateway: {refusal: .nan}", "gateway.refusal"},
 		{"length: 1m", "length: 1m\ngateway: {capacity: 1e-9}", "capacity"},
+		{"length: 1m", "length: 1m\ngateway: {waiting: -3}", "waiting"},
+		{"length: 1m", "length: 1m\ngateway: {waiting: 5}", "waiting"},
 		{"length: 1m", "length: 1m\nactions: [{at: 1s, do: reload, every: 48h}]", "every"},
 		{"length: 1m", "length: 1m\nmarks: [{at: -1s, text: x}]", "marks[0]"},
 		{"criteria:", "faults: [{target: t, at: 1s, until: 2s, mode: hang, share: .nan}]\ncriteria:", "faults[0].share"},
@@ -83,6 +94,10 @@ func TestParseRefuses(t *testing.T) {
 		if _, err := Parse([]byte(strings.Replace(good, c.from, c.to, 1))); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s -> %s: %v", c.from, c.to, err)
 		}
+	}
+	named := strings.NewReplacer("name: t,", "name: gateway-1,", "criteria:", "gateway: {}\ncriteria:").Replace(good)
+	if _, err := Parse([]byte(named)); err == nil || !strings.Contains(err.Error(), "the gateway's") {
+		t.Errorf("a target with a gateway's name: %v", err)
 	}
 	if _, err := Parse(nil); err == nil || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("an empty file: %v", err)
@@ -322,5 +337,24 @@ func TestTheDocumentIsRight(t *testing.T) {
 		if !strings.Contains(string(data), "| "+name+" |") {
 			t.Errorf("%s is not described", name)
 		}
+	}
+}
+
+// TestTimesBeyondTheRun: they count as its beginning and its end.
+func TestTimesBeyondTheRun(t *testing.T) {
+	run := &Run{Step: time.Second, Targets: []TargetRun{{Name: "t", Steps: []TargetStep{{Calls: 1}, {Calls: 4}, {Calls: 2}}}}}
+	w := wordsOf(run)
+	if n := w.Calls("t", -1e300, 1e300); n != 7 {
+		t.Errorf("%v calls", n)
+	}
+	done := make(chan float64)
+	go func() { done <- w.Rise("t", -1e300, 1e300, 1) }()
+	select {
+	case got := <-done:
+		if got != 3 {
+			t.Errorf("a rise of %v", got)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatal("a rise without end")
 	}
 }

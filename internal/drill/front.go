@@ -3,6 +3,9 @@ package drill
 import (
 	"context"
 	"sync"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/admit"
 )
 
 // modelled is the policy of a modelled gateway, one for each instance, with
@@ -61,8 +64,18 @@ func (f *front) call(ctx context.Context, c call) reply {
 	gone := make(chan reply, 1)
 	go func() {
 		if !wait(x.queued, ctx.Done()) {
-			gone <- reply{late: true}
+			gone <- reply{late: true, early: true} // nobody has read it
 			return
+		}
+		x.serve(int64(f.Gateway.PerCall))
+		if g, ok := policy.(*gate); ok {
+			permit, refused := g.enter(c)
+			if permit == nil { // nor its body read
+				gone <- refused
+				return
+			}
+			defer func() { permit.Leave(time.Now(), admit.Use{}) }()
+			policy = g.caller
 		}
 		x.serve(int64(f.Gateway.PerCall) + c.bytes)
 		gone <- policy.call(ctx, c)
@@ -84,6 +97,7 @@ func (f *front) act(a Action) {
 		switch a.Do {
 		case "restart":
 			f.begin(i)
+			f.all[i].leave(false)
 		case "kill":
 			f.all[i].kill()
 		case "drain":

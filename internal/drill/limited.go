@@ -28,10 +28,20 @@ func limited(m modelled) modelled {
 	}
 }
 
-func (g *gate) call(ctx context.Context, c call) reply {
-	permit, _, ok := g.limits[callerName(c.Workload, c.caller)].Enter(time.Now(), 0)
+// enter asks for one call, and says how it is refused when there is no permit.
+func (g *gate) enter(c call) (*admit.Permit, reply) {
+	permit, refusal, ok := g.limits[callerName(c.Workload, c.caller)].Enter(time.Now(), 0)
 	if !ok {
-		return reply{status: 429, early: true}
+		wait := max(time.Second, (refusal.Wait + time.Second - 1).Truncate(time.Second))
+		return nil, reply{status: 429, early: true, after: wait}
+	}
+	return &permit, reply{}
+}
+
+func (g *gate) call(ctx context.Context, c call) reply {
+	permit, refused := g.enter(c)
+	if permit == nil {
+		return refused
 	}
 	defer func() { permit.Leave(time.Now(), admit.Use{}) }()
 	return g.caller.call(ctx, c)

@@ -63,8 +63,13 @@ type namesIn struct {
 	err      error
 }
 
-// ofWorkloads are the words whose name is a workload's.
-var ofWorkloads = []string{"success", "whole", "inbound", "amp", "p99", "wrong", "status"}
+// The words whose name is a workload's, those whose name is a target's and no
+// gateway's, and those of these that need one target and not all.
+var (
+	ofWorkloads = []string{"success", "whole", "inbound", "amp", "p99", "wrong", "status"}
+	ofTargets   = []string{"opens", "probes", "opened_after", "left_after", "back_after", "warm_after"}
+	ofOne       = []string{"left_after", "back_after", "warm_after"}
+)
 
 // Visit implements ast.Visitor.
 func (v *namesIn) Visit(n *ast.Node) {
@@ -74,20 +79,43 @@ func (v *namesIn) Visit(n *ast.Node) {
 	}
 	word, ok1 := c.Callee.(*ast.IdentifierNode)
 	name, ok2 := c.Arguments[0].(*ast.StringNode)
-	if !ok1 || !ok2 || name.Value == "" || v.err != nil {
-		return
+	if ok1 && ok2 && v.err == nil {
+		v.err = v.scenario.knows(word.Value, name.Value)
 	}
-	s := v.scenario
-	if word.Value == "said" {
-		return
-	}
-	if slices.Contains(ofWorkloads, word.Value) {
-		if !slices.ContainsFunc(s.Workloads, func(w Workload) bool { return w.Name == name.Value }) {
-			v.err = fmt.Errorf("there is no workload %q", name.Value)
+}
+
+// knows checks the name that a word is asked about.
+func (s *Scenario) knows(word, name string) error {
+	switch {
+	case word == "said":
+	case name == "":
+		if slices.Contains(ofOne, word) {
+			return fmt.Errorf("%s needs the name of a target", word)
 		}
-	} else if s.target(name.Value) == nil && (s.Gateway == nil || !strings.HasPrefix(name.Value, gateways)) {
-		v.err = fmt.Errorf("there is no target %q, nor a gateway of that name", name.Value)
+	case slices.Contains(ofWorkloads, word):
+		if !slices.ContainsFunc(s.Workloads, func(w Workload) bool { return w.Name == name }) {
+			return fmt.Errorf("there is no workload %q", name)
+		}
+	case s.target(name) != nil:
+	case slices.Contains(ofTargets, word):
+		return fmt.Errorf("there is no target %q", name)
+	case !s.gateway(name):
+		return fmt.Errorf("there is no target %q, nor a gateway of that name", name)
 	}
+	return nil
+}
+
+// gateway reports that the name is that of the gateway or of an instance.
+func (s *Scenario) gateway(name string) bool {
+	if s.Gateway == nil {
+		return false
+	}
+	for i := range min(s.Gateway.Instances, mostInstances) {
+		if name == gatewayName(i) {
+			return true
+		}
+	}
+	return name == gateways
 }
 
 // judge evaluates one criterion.
@@ -203,7 +231,8 @@ func wordsOf(r *Run) words {
 	}
 	w.Rise = func(target string, from, to, over float64) (most float64) {
 		usual := w.Calls(target, 0, 60) * over / 60
-		for at := from; at+2*over <= to; at += r.Step.Seconds() {
+		end := min(to, float64(r.steps())*r.Step.Seconds())
+		for at := max(from, 0); at+2*over <= to && at < end; at += r.Step.Seconds() {
 			most = math.Max(most, w.Calls(target, at+over, at+2*over)-w.Calls(target, at, at+over))
 		}
 		return most / math.Max(usual, 1)
@@ -217,9 +246,17 @@ func wordsOf(r *Run) words {
 // span is the steps from one time to another.
 func (r *Run) span(from, to float64, steps int) (lo, hi int) {
 	at := func(s float64) int {
-		return min(max(0, int(math.Ceil(s/r.Step.Seconds()))), steps)
+		return int(min(max(0, math.Ceil(s/r.Step.Seconds())), float64(steps))) // as a float: it may be beyond any int
 	}
 	return at(from), max(at(from), at(to))
+}
+
+// steps is how many steps the run has.
+func (r *Run) steps() (n int) {
+	for _, t := range r.Targets {
+		n = max(n, len(t.Steps))
+	}
+	return n
 }
 
 func (r *Run) counts(workload string, from, to float64) (sum Counts) {

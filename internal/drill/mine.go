@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser"
+
 	"github.com/hourthree/hourthree/internal/breaker"
 	"github.com/hourthree/hourthree/internal/config"
 )
@@ -167,8 +170,7 @@ func NewMine(c *config.Config, model string) (*Mine, error) {
 // not have are left out, and said to be.
 func (m *Mine) Fit(s *Scenario) (*Scenario, error) {
 	f := fitting{
-		Mine: m, from: s, out: *s, became: map[string]string{}, also: map[string][]string{},
-		struck: map[string]string{}, taken: map[string]bool{},
+		Mine: m, from: s, out: *s, became: map[string]string{}, domains: map[string]*together{}, taken: map[string]bool{},
 	}
 	f.out.Targets, f.out.Faults, f.out.Criteria = nil, nil, nil
 	f.out.Assumptions = slices.Clone(s.Assumptions)
@@ -191,10 +193,16 @@ type fitting struct {
 	*Mine
 	from   *Scenario
 	out    Scenario
-	became map[string]string   // the user's target for one of the scenario's
-	also   map[string][]string // more that suffer what one of the scenario's does
-	struck map[string]string   // by failure domain: whose faults it has
-	taken  map[string]bool     // names
+	became map[string]string // the user's target for one of the scenario's
+	taken  map[string]bool   // names
+
+	domains map[string]*together
+}
+
+// together are the user's targets of one failure domain.
+type together struct {
+	names []string
+	as    []string // the scenario's that they stand in for
 }
 
 func (f *fitting) assume(format string, args ...any) {
@@ -244,17 +252,15 @@ func (f *fitting) take(t Target, m config.Target, suffix string) Target {
 	t.Name = f.name(targetName(m) + suffix)
 	t.Domain = f.config.Providers[m.Provider].FailureDomain(m.Provider)
 	t.RPM, t.Concurrency, t.own = int(m.Limits.RPM), m.Limits.Concurrency, ownOf(m)
-	switch theirs, shared := f.struck[t.Domain]; {
-	case shared:
-		f.also[theirs] = append(f.also[theirs], t.Name)
-		f.assume("%s is in the failure domain %s and fails as the target before it.", t.Name, t.Domain)
-	case f.became[old] == "":
-		f.struck[t.Domain] = old
-	default:
-		f.assume("%s stays well, with the capacity and latency of %s.", t.Name, old)
+	d := f.domains[t.Domain]
+	if d == nil {
+		d = new(together)
+		f.domains[t.Domain] = d
 	}
+	d.names = append(d.names, t.Name)
 	if f.became[old] == "" {
 		f.became[old] = t.Name
+		d.as = append(d.as, old)
 	}
 	return t
 }
@@ -295,20 +301,44 @@ func (f *fitting) name(name string) string {
 	return free
 }
 
+// faults strike all targets of a failure domain alike: with those of the one
+// among the scenario's that suffers most.
 func (f *fitting) faults() {
+	struck := map[string][]string{} // by the scenario's target
+	for _, domain := range slices.Sorted(maps.Keys(f.domains)) {
+		d := f.domains[domain]
+		if len(d.as) == 0 {
+			f.assume("%s stays well.", strings.Join(d.names, ", "))
+			continue
+		}
+		worst := slices.MaxFunc(d.as, func(a, b string) int { return cmp.Compare(f.suffering(a), f.suffering(b)) })
+		struck[worst] = d.names
+		if len(d.names) > 1 {
+			f.assume("%s are one failure domain, %s, and all suffer what %s does.", strings.Join(d.names, ", "), domain, worst)
+		}
+	}
 	for _, x := range f.from.Faults {
-		if x.Target == "" {
+		if x.Target == "" || f.from.target(x.Target).Model != f.from.Targets[0].Model {
 			f.out.Faults = append(f.out.Faults, x)
 			continue
 		}
-		old := x.Target
-		for _, name := range append([]string{f.became[old]}, f.also[old]...) {
+		for _, name := range struck[x.Target] {
 			x.Target = name
 			if t := f.out.target(name); t != nil && (x.Mode != ModeForget || t.Keys != nil) {
 				f.out.Faults = append(f.out.Faults, x)
 			}
 		}
 	}
+}
+
+// suffering is the seconds of one of the scenario's targets in which calls fail.
+func (f *fitting) suffering(name string) (seconds float64) {
+	for _, x := range f.from.Faults {
+		if x.Target == name {
+			seconds += x.Share * (x.Until - x.At).Seconds()
+		}
+	}
+	return seconds
 }
 
 // workloads take the user's limits in the order of their names.
@@ -351,21 +381,49 @@ func (f *fitting) unplayed() bool {
 }
 
 func (f *fitting) criteria() {
-	var renamed []string // all at once: a name of the user's may be another of the scenario's
-	for _, t := range f.from.Targets {
-		renamed = append(renamed, strconv.Quote(t.Name), strconv.Quote(f.became[t.Name]))
-	}
-	rename := strings.NewReplacer(renamed...)
 	for _, c := range f.from.Criteria {
-		lost := slices.IndexFunc(f.from.Targets, func(t Target) bool {
-			return f.became[t.Name] == "" && strings.Contains(c.Expr, strconv.Quote(t.Name))
-		})
-		if lost >= 0 {
-			f.assume("Left out, for there is no %s: %s.", f.from.Targets[lost].Name, c.Name)
+		expr, lost := renamed(c.Expr, f.became, func(name string) bool { return f.from.target(name) != nil })
+		if lost != "" {
+			f.assume("Left out, for there is no %s: %s.", lost, c.Name)
 			continue
 		}
-		c.Expr = rename.Replace(c.Expr)
+		c.Expr = expr
 		c.Fails = nil // that is known of the scenario's own targets alone
 		f.out.Criteria = append(f.out.Criteria, c)
+	}
+}
+
+// renamed is an expression with the names of targets as they have become, and
+// one that has become nothing. All at once: a new name may be another's old one.
+func renamed(text string, became map[string]string, target func(string) bool) (out, lost string) {
+	tree, err := parser.Parse(text)
+	if err != nil {
+		return text, "" // the check says so
+	}
+	var found stringsIn
+	ast.Walk(&tree.Node, &found)
+	slices.SortFunc(found, func(a, b *ast.StringNode) int { return a.Location().From - b.Location().From })
+	source, at := []rune(text), 0
+	for _, n := range found {
+		if !target(n.Value) {
+			continue
+		}
+		if became[n.Value] == "" {
+			return "", n.Value
+		}
+		place := n.Location()
+		out += string(source[at:place.From]) + strconv.Quote(became[n.Value])
+		at = place.To
+	}
+	return out + string(source[at:]), ""
+}
+
+// stringsIn are the strings of an expression, however they are quoted.
+type stringsIn []*ast.StringNode
+
+// Visit implements ast.Visitor.
+func (s *stringsIn) Visit(n *ast.Node) {
+	if text, ok := (*n).(*ast.StringNode); ok {
+		*s = append(*s, text)
 	}
 }

@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"strconv"
@@ -36,8 +37,7 @@ func (p *process) begin() error {
 	}
 	p.times++
 	p.books.begun(p.number + 1)
-	addr := "127.0.0.1:" + strconv.Itoa(10_000+1000*p.number+2*p.times)
-	admin := "127.0.0.1:" + strconv.Itoa(10_001+1000*p.number+2*p.times)
+	addr, admin := p.addresses()
 	a, err := app.New(app.Options{
 		Config: func() (*config.Config, error) { return p.config(addr, admin), nil },
 		Env:    func(string) (string, bool) { return "", false }, Stdout: io.Discard, Stderr: io.Discard, Version: "drill", Drain: 30 * time.Second,
@@ -49,6 +49,13 @@ func (p *process) begin() error {
 	})
 	p.app, p.addr = a, addr
 	return err
+}
+
+// addresses are those of the process, of its clients and of its operator, other
+// ones each time that it begins.
+func (p *process) addresses() (clients, admin string) {
+	host, port := fmt.Sprintf("127.0.%d.1:", p.number+1), 10_000+2*(p.times%25_000)
+	return host + strconv.Itoa(port), host + strconv.Itoa(port+1)
 }
 
 // buffered is what the process holds by its own ledger.

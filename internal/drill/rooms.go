@@ -140,12 +140,13 @@ func (x *guest) serve(bytes int64) {
 }
 
 // pay books the rest of a call's cost when its outcome is known: nothing more
-// for what was refused before its body was read, a refusal's for any other
-// refusal, and all of it for what was served or kept the instance busy in vain.
+// for what was refused, or left by its caller, before its body was read, a
+// refusal's for any other refusal, and all of it for what was served or kept the
+// instance busy in vain. What an instance was killed with, the next does not owe.
 func (x *guest) pay(out reply) {
 	r, g, cost := x.room, x.room.play.Gateway, 1.0
 	switch {
-	case out.early:
+	case out.early || x.killed():
 		return
 	case out.status >= 400:
 		cost = g.Refusal
@@ -153,6 +154,16 @@ func (x *guest) pay(out reply) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.machine.work(time.Now(), 1, max(0, cost-g.Early))
+}
+
+// killed reports that the instance was killed since the call came.
+func (x *guest) killed() bool {
+	select {
+	case <-x.life:
+		return true
+	default:
+		return false
+	}
 }
 
 // exit takes the call off.

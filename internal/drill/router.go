@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/breaker"
 	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/gateway"
@@ -103,8 +104,25 @@ func (r *router) act(a Action) {
 		case "drain":
 			room.leave(true)
 			p.stop()
+		case "quarantine":
+			now, _ := p.current()
+			for _, name := range r.callers(a.Workload) {
+				_ = now.Quarantine(name, admin.Quarantine{Share: &a.Share, Who: "operator", Why: "the drill's action"}) // the name has been checked
+			}
 		}
 	})
+}
+
+// callers are the router's workloads that a workload of the scenario consists of.
+func (r *router) callers(name string) (names []string) {
+	for i := range r.Workloads {
+		for n := range r.Workloads[i].Callers {
+			if r.Workloads[i].Name == name {
+				names = append(names, callerName(&r.Workloads[i], n))
+			}
+		}
+	}
+	return names
 }
 
 // call is one HTTP request of a client. On a gateway with bounds it waits for
@@ -124,7 +142,7 @@ func (r *router) call(ctx context.Context, c call) reply {
 		return reply{broken: true}
 	}
 	if !wait(x.queued, ctx.Done()) {
-		return reply{late: true}
+		return reply{late: true, early: true}
 	}
 	// The body is in the router's own ledger, with a part of what a call takes.
 	x.serve(max(0, int64(r.Gateway.PerCall)-gateway.BaseLease))
@@ -170,7 +188,7 @@ func (r *router) send(ctx context.Context, addr string, c call) (out reply) {
 // refusedEarly knows the refusals that the router makes before it reads a body
 // (gateway, stage admit).
 func refusedEarly(text []byte) bool {
-	return bytes.Contains(text, []byte("has reached its own limit")) || bytes.Contains(text, []byte("The request was not read"))
+	return bytes.Contains(text, []byte("has reached its own limit")) || bytes.Contains(text, []byte("was not read"))
 }
 
 // lost is a call without an answer.

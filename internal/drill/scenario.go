@@ -256,6 +256,8 @@ type Action struct {
 	Every time.Duration `yaml:"every"`
 	// Workload of quarantine.
 	Workload string `yaml:"workload"`
+	// Share of concurrency and memory that it keeps, 0 to 1. Default 0: nothing.
+	Share float64 `yaml:"share"`
 }
 
 // Moment is what happened in the incident, at a virtual time.

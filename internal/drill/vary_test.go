@@ -71,7 +71,7 @@ workloads: {team: {keys: [k-of-the-team], limits: {rpm: 90}, priority: batch}}
 	if a := out.Targets[0]; a.RPM != 600 || a.Concurrency != 7 || a.Capacity != 50 {
 		t.Errorf("the first target: %+v", a)
 	}
-	if len(out.Faults) != 3 || out.Faults[0].Target != "swe.prod" || out.Faults[1].Target != "swe2.prod-2" || out.Faults[1].Mode != "503" {
+	if len(out.Faults) != 2 || out.Faults[0].Target != "swe.prod" || out.Faults[1].Target != "swe2.prod-2" || out.Faults[1].Mode != "503" {
 		t.Errorf("one domain, and the faults are %+v", out.Faults)
 	}
 	if w := out.Workloads[0]; w.RPM != 90 || w.Priority != "batch" || w.Rate[0].RPS != 10 {
@@ -84,7 +84,7 @@ workloads: {team: {keys: [k-of-the-team], limits: {rpm: 90}, priority: batch}}
 	if got := strings.Join(exprs, "; "); got != `success("w", 0, 120) >= 0.99; left_after("swe.prod", 30) <= 10; refused("swe2.prod-2", 0, 120) == 0` {
 		t.Errorf("criteria: %s", got)
 	}
-	if said := strings.Join(out.Assumptions, " "); !strings.Contains(said, "swe2.prod-2 is in the failure domain") || !strings.Contains(said, "limits of the workload team") {
+	if said := strings.Join(out.Assumptions, " "); !strings.Contains(said, "swe2.prod-2 are one failure domain") || !strings.Contains(said, "limits of the workload team") {
 		t.Errorf("assumed: %s", said)
 	}
 	if s.Targets[0].Name != "a" || s.Faults[0].Target != "a" || s.Workloads[0].RPM != 1200 {
@@ -147,6 +147,22 @@ models: {m: {targets: [{provider: w, model: gpt_5}, {provider: w, model: gpt-5},
 	}
 	if _, err := Play(out, Options{Contenders: []string{"router"}, Seed: 1, Config: m}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFitRenames: the names of targets in a criterion, however they are quoted,
+// and nothing that only looks like one.
+func TestFitRenames(t *testing.T) {
+	m := mine(t, "providers: {p: {type: openai, api_key: x}}\nmodels: {m: {targets: [{provider: p}]}}\n")
+	s := scenario(t, outage)
+	s.Criteria = []Criterion{
+		{Name: "é", Expr: "left_after('a', 30) <= 10 && calls(`a`, 0, 60) > 0 && calls(\"\\x61\", 0, 60) > 0 /* é 'a' */ && success('w', 0, 60) > 0"},
+		{Name: "gone", Expr: "calls('b', 0, 60) > 0"},
+	}
+	out := fitted(t, m, s)
+	const want = `left_after("p", 30) <= 10 && calls("p", 0, 60) > 0 && calls("p", 0, 60) > 0 /* é 'a' */ && success('w', 0, 60) > 0`
+	if len(out.Criteria) != 1 || out.Criteria[0].Expr != want {
+		t.Errorf("%+v", out.Criteria)
 	}
 }
 
@@ -231,7 +247,7 @@ func TestLastResortIsStruck(t *testing.T) {
 	for domain, want := range map[string]struct {
 		faults int
 		said   string
-	}{"here": {2, "q.small.degraded is in the failure domain here"}, "there": {1, "q.small.degraded stays well"}} {
+	}{"here": {2, "q.small.degraded are one failure domain, here"}, "there": {1, "q.small.degraded stays well"}} {
 		m := mine(t, `
 providers: {p: {type: openai, api_key: x, domain: here}, q: {type: openai, api_key: y, domain: `+domain+`}}
 models:

@@ -130,6 +130,9 @@ func (x *inbound) refuse(v fault.Verdict, message string) {
 }
 
 func (x *inbound) turnAway(r fault.Refusal, message string) {
+	if r.Class == fault.Overload || r.Reason == "no_capacity" {
+		x.shed.Add(1)
+	}
 	x.sent.class, x.sent.reason = r.Class, r.Reason
 	advice := x.Clients.Advise(r, x.r.UserAgent(), x.Random())
 	x.headers(r.Class)

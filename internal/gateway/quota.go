@@ -90,17 +90,31 @@ func setRate(h http.Header, most, remaining, reset string, r admit.Rate) {
 // limited answers what a limit of the caller, or the memory, refuses.
 func (x *inbound) limited(r admit.Refusal) bool {
 	x.rates(time.Now())
-	switch r.Reason {
-	case admit.ReasonMemory:
+	if r.Reason == admit.ReasonMemory {
 		return x.overloaded()
-	case workload.ReasonRepeats:
-		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_repeats", Wait: r.Wait, HasWait: true},
-			"Workload "+x.workload.Name()+" repeats failed requests more often than one in ten and one a second. This repeat was not carried out.")
+	}
+	if r.Owner == "" {
+		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + r.Reason, Wait: r.Wait, HasWait: true}, x.shut(r))
 		return false
 	}
 	reason := string(r.Owner) + "_" + r.Reason
 	x.turnAway(fault.Refusal{Class: fault.Capacity, Reason: reason, Code: reason, Wait: r.Wait, Exact: r.Reason != admit.ReasonConcurrency}, x.reached(r))
 	return false
+}
+
+// shut says why a workload's requests are not let in, whatever its limits, and
+// whether this one was read.
+func (x *inbound) shut(r admit.Refusal) string {
+	name := "Workload " + x.workload.Name()
+	switch {
+	case r.Reason == workload.ReasonRepeats && x.body == nil:
+		return name + " repeats failed requests more often than one in ten and one a second. This repeat was not read."
+	case r.Reason == workload.ReasonRepeats:
+		return name + " repeats failed requests more often than one in ten and one a second. This repeat was not carried out."
+	case r.Reason == workload.ReasonUnread:
+		return name + " repeats failed requests so often that not all of its requests are looked at. This one was not read."
+	}
+	return name + " is in quarantine until an operator releases it. The request was not read."
 }
 
 // units say what a limit counts.

@@ -51,7 +51,7 @@ type PassRoute struct {
 // Gateway serves clients. It is safe for concurrent use.
 type Gateway struct {
 	Ledger   *admit.Ledger
-	Gate     *admit.Gate // bounded wait for a target's slot, nil for none
+	Line     *admit.Line // bounded wait for a target's slot, nil for none
 	Runner   *attempt.Runner
 	Listener *event.Listener
 	Clients  *fault.Clients
@@ -59,6 +59,7 @@ type Gateway struct {
 
 	snapshot atomic.Pointer[Snapshot]
 	inflight atomic.Int64
+	shed     atomic.Int64
 	reading  bodies
 }
 
@@ -74,6 +75,10 @@ func (g *Gateway) Interrupt() { g.reading.interrupt() }
 
 // InFlight is the number of requests being served.
 func (g *Gateway) InFlight() int64 { return g.inflight.Load() }
+
+// Shed is the number of requests refused since the start for want of memory or
+// of a target's room.
+func (g *Gateway) Shed() int64 { return g.shed.Load() }
 
 // inbound is one request on its way through the gateway.
 type inbound struct {
@@ -297,14 +302,14 @@ func (x *inbound) attempt(ctx context.Context, m *route.Model) {
 }
 
 func (x *inbound) request(m *route.Model) *attempt.Request {
-	quarantined := x.workload.Placement().Lane == workload.Quarantine // in which no extra attempt is paid for
+	lane := x.workload.Placement().Limit() // in which no extra attempt is paid for
 	q := &attempt.Request{
 		ID: x.id, Method: x.r.Method, Endpoint: x.where.endpoint, Path: x.where.path, RawQuery: x.r.URL.RawQuery,
 		Header: x.r.Header, Control: x.ctl, Body: x.body, Envelope: &x.envelope, Ticket: x.ticket,
 		Model: m, Workload: x.workload, Priority: x.workload.Priority(), Upstreams: x.Upstreams,
 		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.ticket.Metered(),
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
-		Repeat: x.arrival.Repeat() || quarantined, Quarantined: quarantined, Attempts: x.Attempts, Prior: x.out.Notes, Gate: x.Gate,
+		Repeat: x.arrival.Repeat() || lane > 0, Lane: lane, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(),
 	}
 	q.Reserve = m == x.model && m.Fallback != nil // the last resort is to have its call
 	q.Class = classOf(x.envelope, len(x.body))

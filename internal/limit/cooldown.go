@@ -117,7 +117,8 @@ type CoolDown struct {
 // A wait that the upstream gave is obeyed up to Max, a little longer when it
 // exceeds a second. Without one (or with one that is not positive) the block
 // is 1 s, doubled with every further refusal up to MaxBackOff; for a credential
-// 1 min, or 5 s when it was accepted lately, up to MaxCredential; for an account MaxCredential. Refusals that arrive
+// 1 min, or 5 s when it was accepted lately, up to MaxCredential, or MaxBackOff
+// when it was ever accepted; for an account MaxCredential. Refusals that arrive
 // inside such a block belong to calls made before it and do not double it. A
 // refused credential that is no proof blocks nothing: the answer is now. rnd
 // is in [0,1); anything else counts as the nearest end or, NaN, as the middle.
@@ -229,7 +230,7 @@ func (c *CoolDown) Forget() { *c = CoolDown{Max: c.Max, last: c.last} }
 // Reopens is when it is worth asking again: the end of the block, or, while a
 // trial is out, a second from now or the end of its lease, whichever is
 // sooner; while only a share is let in, when the next call goes at the latest.
-// It is zero when Admit would let a call in.
+// It is zero when Admit would let any call in.
 func (c *CoolDown) Reopens(now time.Time) time.Time {
 	if c.blocked(now) {
 		return c.until

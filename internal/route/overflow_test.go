@@ -284,7 +284,7 @@ func TestWaitersStayWhereThereIsNothingElse(t *testing.T) {
 func TestHerdIsHeldBack(t *testing.T) {
 	a := target("a", "x", Limits{})
 	freed := 0
-	a.freed = func() { freed++ }
+	a.freed = func(*Target) { freed++ }
 	var streams []*Call
 	for i := range 200 {
 		at := t0.Add(time.Duration(i) * 200 * time.Millisecond)
@@ -313,5 +313,37 @@ func TestHerdIsHeldBack(t *testing.T) {
 	waiting[0].FirstContent(now)
 	if c, _, _ := a.Try(query(now)); c == nil || freed != 1 {
 		t.Errorf("a call has begun to answer: let in %v, told %d times", c != nil, freed)
+	}
+}
+
+// TestHerdIsHeldBackBesideAnOpenTarget: that another target is open lets nobody
+// past it.
+func TestHerdIsHeldBackBesideAnOpenTarget(t *testing.T) {
+	a, dead := target("a", "x", Limits{}), target("dead", "y", Limits{})
+	now := t0.Add(40 * time.Second)
+	var streams []*Call
+	for i := range 200 {
+		at := t0.Add(time.Duration(i) * 200 * time.Millisecond)
+		c, _, _ := a.Try(query(at))
+		c.FirstContent(at)
+		streams = append(streams, c)
+	}
+	for i := 0; i < 200; i += 6 {
+		streams[i].Settle(now, Result{Verdict: broken, Tokens: -1})
+	}
+	wear(t, dead, now, 0)
+	m := order(dead, a)
+	n := 0
+	for ; n < 100; n++ {
+		c, r := m.Pick(&Pass{Query: query(now), Random: seeded().Float64})
+		if c == nil {
+			if !r.Brief() {
+				t.Errorf("refused without hope: %+v", r)
+			}
+			break
+		}
+	}
+	if n > 20 {
+		t.Errorf("%d let in at once", n)
 	}
 }

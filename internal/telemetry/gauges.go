@@ -30,6 +30,9 @@ type WorkloadReading struct {
 	Name         string
 	In, Out      float64 // amplification
 	BudgetTokens float64
+	Quarantined  bool
+	Refused      int64 // repeats refused since the start
+	Memory       int64 // bytes held
 }
 
 type gauges struct {
@@ -37,6 +40,7 @@ type gauges struct {
 
 	phase, calls, share, cooling, budget, amplification *prometheus.Desc
 	reserved, limit, inflight, queue                    *prometheus.Desc
+	quarantined, refused, held                          *prometheus.Desc
 }
 
 // Gauges registers the gauges; read is called on every scrape.
@@ -55,13 +59,16 @@ func Gauges(reg prometheus.Registerer, read func(time.Time) Reading) {
 		reserved:      desc("memory_reserved_bytes", "Bytes of the memory budget in use."),
 		limit:         desc("memory_limit_bytes", "The memory budget."),
 		inflight:      desc("inflight", "Client requests being served."),
+		quarantined:   desc("workload_quarantined", "1 for a workload in the quarantine lane.", "workload"),
+		refused:       desc("refused_repeats_total", "Repeats of a caller's own retry loop that were refused.", "workload"),
+		held:          desc("workload_memory_bytes", "Bytes of the memory budget that a workload holds.", "workload"),
 		queue:         desc("queue_length", "Requests waiting for a target's slot."),
 	})
 }
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue} {
+	for _, d := range []*prometheus.Desc{g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue, g.quarantined, g.refused, g.held} {
 		ch <- d
 	}
 }
@@ -87,5 +94,15 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		put(g.amplification, w.In, w.Name, "in")
 		put(g.amplification, w.Out, w.Name, "out")
 		put(g.budget, w.BudgetTokens, "workload", w.Name)
+		put(g.held, float64(w.Memory), w.Name)
+		put(g.quarantined, boolean(w.Quarantined), w.Name)
+		ch <- prometheus.MustNewConstMetric(g.refused, prometheus.CounterValue, float64(w.Refused), w.Name)
 	}
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
 }

@@ -9,10 +9,6 @@ import (
 	"github.com/hourthree/hourthree/internal/repeat"
 )
 
-// MemoryShare of the ledger is what one of several workloads may hold when half
-// of it is taken (algorithm notes, section 7).
-const MemoryShare = 0.25
-
 // What lets a workload's repeats in: so many for each first request, and so many
 // a second.
 const (
@@ -20,8 +16,23 @@ const (
 	RepeatPerSecond = repeat.PerSecond
 )
 
-// ReasonRepeats is the reason of a refusal by the allowance for repeats.
-const ReasonRepeats = "repeats"
+// Of the ledger one of many workloads may hold a quarter when half of it is taken
+// (algorithm notes, section 7); one of a few as much as leaves the same to each,
+// up to where interactive work is refused.
+const (
+	memoryShare = 0.25
+	memoryMost  = 0.85
+)
+
+// The reasons of refusals besides those of package admit.
+const (
+	ReasonRepeats    = "repeats"    // the allowance for repeats is used up
+	ReasonUnread     = "unread"     // so many bodies were those of refused repeats that not all are read
+	ReasonQuarantine = "quarantine" // with a share of nothing
+)
+
+// unreadWait is the wait that is advised to a request which was refused unread.
+const unreadWait = 5 * time.Second
 
 // repeats is what a workload knows of its callers' own retries.
 type repeats struct {
@@ -54,11 +65,15 @@ func (w *Workload) Begin(now time.Time, numbered bool, idempotency string) (a Ar
 	w.inflight++
 	a.again = numbered || a.key != 0 && w.repeats.failed.Repeats(now, a.key)
 	w.repeats.window.Add(now, a.again)
-	if !a.again {
-		return a, refusal, true
+	switch {
+	case a.again:
+		refusal, ok = w.repeated(now)
+		return a, refusal, ok
+	case w.repeats.gate.Unread(now):
+		w.unread++
+		return a, admit.Refusal{Reason: ReasonUnread, Wait: unreadWait}, false
 	}
-	refusal, ok = w.repeated(now)
-	return a, refusal, ok
+	return a, refusal, true
 }
 
 // Read looks at a request that has been read, unless it is known as a repeat: it
@@ -72,12 +87,15 @@ func (w *Workload) Read(now time.Time, a *Arrival, path string, body []byte) (ad
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.repeats.failed.Repeats(now, a.body) {
+		w.repeats.gate.Read(now, len(body), false)
 		w.repeats.gate.First(now)
 		return admit.Refusal{}, true
 	}
 	a.again = true
 	w.repeats.window.Again(now)
-	return w.repeated(now)
+	refusal, ok := w.repeated(now)
+	w.repeats.gate.Read(now, len(body), !ok)
+	return refusal, ok
 }
 
 // first counts a request that can repeat none, and reports that it is so.
@@ -127,6 +145,15 @@ func (w *Workload) Served(now time.Time, a *Arrival) {
 	w.repeats.failed.Served(now, a.body)
 }
 
+// MemoryShare is what one of so many workloads may hold of the ledger when half
+// of it is taken; 0 is all of it.
+func MemoryShare(sharing int) float64 {
+	if sharing <= 1 {
+		return 0
+	}
+	return max(memoryShare, memoryMost/float64(sharing))
+}
+
 // claim is what the workload may have of the ledger.
 func (w *Workload) claim() admit.Claim {
 	w.mu.Lock()
@@ -135,8 +162,8 @@ func (w *Workload) claim() admit.Claim {
 	switch {
 	case w.lane.Lane == Quarantine:
 		c.Share, c.Strict = w.lane.Share, true
-	case !w.spec.Alone:
-		c.Share = MemoryShare
+	default:
+		c.Share = MemoryShare(w.spec.Sharing)
 	}
 	return c
 }

@@ -42,7 +42,7 @@ func NewDirectory(specs []Spec, prior *Directory) (*Directory, error) {
 		specs = []Spec{{Name: Open, Priority: queue.Interactive}}
 	}
 	for i := range specs {
-		specs[i].Alone = len(specs) == 1
+		specs[i].Sharing = len(specs)
 	}
 	for _, spec := range specs {
 		w := prior.named(spec.Name)

@@ -2,6 +2,8 @@ package workload
 
 import (
 	"time"
+
+	"github.com/hourthree/hourthree/internal/repeat"
 )
 
 // Lane is how a workload's requests are let through.
@@ -28,6 +30,21 @@ type Placement struct {
 	Why string `json:"why,omitempty"`
 	// Demand is distinct requests a second when it was moved.
 	Demand float64 `json:"demand,omitempty"`
+}
+
+// Limit is the share of concurrency and memory in quarantine, and 0 outside.
+func (p Placement) Limit() float64 {
+	if p.Lane != Quarantine {
+		return 0
+	}
+	return p.Share
+}
+
+// Traffic is what came in during the last minute.
+func (w *Workload) Traffic(now time.Time) repeat.Traffic {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.repeats.window.Traffic(now)
 }
 
 // Move puts the workload into a lane, for its next request on. It returns the

@@ -63,7 +63,11 @@ func (w *Workload) Learn(bytes, input, output int64) {
 // for memory, before a byte of the body is read. tokens is what the request is
 // estimated to cost.
 func (k *Key) Admit(now time.Time, l *admit.Ledger, bytes, tokens int64) (*admit.Ticket, admit.Refusal) {
-	return l.Admit(admit.Ask{Now: now, Bytes: bytes, Tokens: tokens, Claim: k.claim(), Limits: k.Limiters()})
+	claim := k.claim()
+	if claim.Strict && claim.Share == 0 {
+		return nil, admit.Refusal{Reason: ReasonQuarantine, Wait: time.Minute}
+	}
+	return l.Admit(admit.Ask{Now: now, Bytes: bytes, Tokens: tokens, Claim: claim, Limits: k.Limiters()})
 }
 
 // Standing is how the workload stands with its own limits.

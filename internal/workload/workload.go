@@ -30,9 +30,9 @@ type Spec struct {
 	// may use of one model.
 	KeyLimits   admit.Limits
 	ModelLimits map[string]admit.Limits
-	// Alone says that there is no other workload to leave memory for.
-	Alone  bool
-	Budget budget.Config
+	// Sharing is how many workloads share the memory, this one included.
+	Sharing int
+	Budget  budget.Config
 }
 
 // Workload is one caller. It is safe for concurrent use.
@@ -52,6 +52,7 @@ type Workload struct {
 	inbound  int64 // requests that came in
 	again    int64 // of these, repeats by the caller's own retry loop
 	refused  int64 // of those, refused for being one too many
+	unread   int64 // requests refused because many bodies were those of such
 	attempts int64 // upstream calls made for it
 	inflight int64
 }
@@ -161,6 +162,7 @@ type State struct {
 	Inbound  int64           `json:"inbound"`
 	Repeats  int64           `json:"inbound_repeats"`
 	Refused  int64           `json:"refused_repeats"`
+	Unread   int64           `json:"refused_unread"`
 	Lane     Placement       `json:"lane"`
 	Attempts int64           `json:"attempts"`
 	InFlight int64           `json:"in_flight"`
@@ -175,7 +177,7 @@ func (w *Workload) State(now time.Time) State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := State{
-		Name: w.name, Priority: w.spec.Priority.String(), Inbound: w.inbound, Repeats: w.again, Refused: w.refused,
+		Name: w.name, Priority: w.spec.Priority.String(), Inbound: w.inbound, Repeats: w.again, Refused: w.refused, Unread: w.unread,
 		Attempts: w.attempts, InFlight: w.inflight, In: w.repeats.window.Traffic(now).Amplification(), Budget: w.budget.Snapshot(now),
 		Lane: w.lane, Memory: w.memory.Bytes(),
 	}

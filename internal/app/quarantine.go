@@ -1,0 +1,132 @@
+package app
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/admin"
+	"github.com/hourthree/hourthree/internal/repeat"
+	"github.com/hourthree/hourthree/internal/workload"
+)
+
+const (
+	// judgeEvery is how often the rule looks at the workloads.
+	judgeEvery = 10 * time.Second
+	// maxChanges is how many changes are kept; the log has all of them.
+	maxChanges = 200
+	byRule     = "rule"
+)
+
+// lanes moves workloads between lanes and remembers who did so and why.
+type lanes struct {
+	mu      sync.Mutex
+	watch   repeat.Watch
+	judged  time.Time
+	shed    int64 // requests refused for want of room, when last judged
+	changes []admin.Change
+}
+
+// changed notes a change, in the log too.
+func (a *App) changed(c admin.Change) {
+	a.log.Warn("changed", "component", "admin", "who", c.Who, "what", c.What, "subject", c.Subject, "why", c.Why)
+	a.lanes.mu.Lock()
+	defer a.lanes.mu.Unlock()
+	a.lanes.changes = append(a.lanes.changes, c)
+	if extra := len(a.lanes.changes) - maxChanges; extra > 0 {
+		a.lanes.changes = slices.Delete(a.lanes.changes, 0, extra)
+	}
+}
+
+// changes lists them, newest first.
+func (a *App) changes() []admin.Change {
+	a.lanes.mu.Lock()
+	defer a.lanes.mu.Unlock()
+	list := slices.Clone(a.lanes.changes)
+	slices.Reverse(list)
+	return list
+}
+
+func (a *App) workload(name string) *workload.Workload {
+	all := a.builder.workloadsInForce()
+	if i := slices.IndexFunc(all, func(w *workload.Workload) bool { return w.Name() == name }); i >= 0 {
+		return all[i]
+	}
+	return nil
+}
+
+// Quarantine moves a workload to the lane that keeps it away from the others,
+// from its next request on.
+func (a *App) Quarantine(name string, q admin.Quarantine) error {
+	w := a.workload(name)
+	if w == nil {
+		return admin.ErrUnknown
+	}
+	share := workload.LaneShare
+	if q.Share != nil {
+		share = *q.Share
+	}
+	a.move(w, q.Who, q.Why, share, time.Now())
+	return nil
+}
+
+// Release moves it back.
+func (a *App) Release(name string, q admin.Quarantine) error {
+	w := a.workload(name)
+	if w == nil {
+		return admin.ErrUnknown
+	}
+	if w.Placement().Lane != workload.Quarantine {
+		return errors.New("the workload " + name + " is not in quarantine")
+	}
+	w.Move(workload.Placement{Lane: workload.Normal})
+	a.changed(admin.Change{At: time.Now(), Who: q.Who, What: "release", Subject: name, Why: q.Why})
+	return nil
+}
+
+func (a *App) move(w *workload.Workload, who, why string, share float64, now time.Time) {
+	w.Move(workload.Placement{Lane: workload.Quarantine, Share: share, Since: &now, By: who, Why: why, Demand: w.Traffic(now).Demand()})
+	a.changed(admin.Change{At: now, Who: who, What: "quarantine", Subject: w.Name(), Why: why})
+}
+
+// judge lets the rule look at the workloads.
+func (a *App) judge(now time.Time) {
+	if now.Sub(a.lanes.judged) < judgeEvery {
+		return
+	}
+	a.lanes.judged = now
+	rule := a.current.Load().config.Quarantine
+	if !rule.Automatic {
+		return
+	}
+	shed := a.gateway.Shed()
+	overloaded := shed > a.lanes.shed
+	a.lanes.shed = shed
+	for _, m := range a.lanes.watch.Judge(now, overloaded, suspects(a.builder.workloadsInForce(), now)) {
+		w := a.workload(m.Name)
+		switch {
+		case w == nil: // a reload came between
+		case m.Stay:
+			a.changed(admin.Change{At: now, Who: byRule, What: "note", Subject: m.Name, Why: m.Why})
+		case m.In:
+			a.move(w, byRule, m.Why, rule.Share, now)
+		default:
+			w.Move(workload.Placement{Lane: workload.Normal})
+			a.changed(admin.Change{At: now, Who: byRule, What: "release", Subject: m.Name, Why: m.Why})
+		}
+	}
+}
+
+// suspects is what the rule sees of the workloads.
+func suspects(all []*workload.Workload, now time.Time) []repeat.Suspect {
+	list := make([]repeat.Suspect, 0, len(all))
+	for _, w := range all {
+		p := w.Placement()
+		in := p.Lane == workload.Quarantine
+		list = append(list, repeat.Suspect{
+			Name: w.Name(), Traffic: w.Traffic(now), Quarantined: in && p.By == byRule, Placed: in && p.By != byRule, Demand: p.Demand,
+		})
+	}
+	return list
+}

@@ -1,0 +1,144 @@
+package app
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/admin"
+	"github.com/hourthree/hourthree/internal/workload"
+)
+
+// two is a router with two workloads, team and other.
+func two(u *fake) setup {
+	return setup{upstreams: []*fake{u}, more: "  other: {keys: [" + otherKey + "]}\n"}
+}
+
+func (r *rig) lane(name string) workload.Placement { return r.app.workload(name).Placement() }
+
+// TestStormIsQuarantined: a workload whose callers repeat every request 48 times
+// at once, because their part of the upstream fails, is moved to its own lane
+// within a minute, and the log of changes says why. The other one does not notice.
+// It comes back when its callers are calm at the load that they came with.
+func TestStormIsQuarantined(t *testing.T) {
+	u1 := upstream("u1", after(50*time.Millisecond, answers("fine")))
+	run(t, two(u1), func(r *rig) {
+		storm := func(d time.Duration, copies int) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				for i := range copies {
+					r.do(ask{headers: []string{"X-Stainless-Retry-Count", strconv.Itoa(i)}})
+				}
+			}
+		}
+		others := func(d time.Duration) (failed int, slowest time.Duration) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+				a := r.do(ask{key: otherKey})
+				if a.status != 200 {
+					failed++
+				}
+				slowest = max(slowest, a.took)
+			}
+			return failed, slowest
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { storm(2*time.Minute, 49) })
+		failed, slowest := others(2 * time.Minute)
+		wg.Wait()
+		if failed > 0 || slowest > 250*time.Millisecond {
+			t.Errorf("the other workload: %d failed, slowest %v", failed, slowest)
+		}
+		p := r.lane("team")
+		if p.Lane != workload.Quarantine || p.By != byRule || p.Since == nil || !strings.Contains(p.Why, "inbound for each distinct request") {
+			t.Fatalf("%+v", p)
+		}
+		if took := p.Since.Sub(r.app.start); took > 75*time.Second {
+			t.Errorf("moved after %v", took)
+		}
+		if c := r.app.changes(); len(c) != 1 || c[0].Who != byRule || c[0].What != "quarantine" || c[0].Subject != "team" {
+			t.Errorf("changes %+v", c)
+		}
+		r.failed(r.do(ask{headers: []string{"X-Stainless-Retry-Count", "1"}}), 429, "capacity") // no repeats at all
+		r.good(r.do(ask{}), "fine")
+
+		wg.Go(func() { others(13 * time.Minute) })
+		storm(13*time.Minute, 1)
+		wg.Wait()
+		if p := r.lane("team"); p.Lane != workload.Normal {
+			t.Errorf("calm at its load, it is still held: %+v", p)
+		}
+		if c := r.app.changes(); len(c) != 2 || c[0].What != "release" {
+			t.Errorf("changes %+v", c)
+		}
+	})
+}
+
+// TestQuarantineByHand: over the admin API a workload is moved at once, without a
+// restart; a reload leaves it there; the rule does not release it.
+func TestQuarantineByHand(t *testing.T) {
+	u1 := upstream("u1", answers("fine"))
+	run(t, two(u1), func(r *rig) {
+		tell := func(method, name, body string, headers ...string) (int, string) {
+			req, err := http.NewRequest(method, "http://127.0.0.1:8081/api/v1/workloads/"+name+"/quarantine", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Type", "application/json")
+			for i := 0; i < len(headers); i += 2 {
+				req.Header.Set(headers[i], headers[i+1])
+			}
+			resp, err := r.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			text, _ := io.ReadAll(resp.Body)
+			return resp.StatusCode, string(text)
+		}
+		for name, tc := range map[string]struct {
+			method, workload, body string
+			headers                []string
+			status                 int
+			says                   string
+		}{
+			"unknown":     {"PUT", "nobody", "{}", nil, 404, "no workload"},
+			"not JSON":    {"PUT", "team", "{}", []string{"Content-Type", "text/plain"}, 415, "application/json"},
+			"bad share":   {"PUT", "team", `{"share":2}`, nil, 400, "between 0 and 1"},
+			"misspelt":    {"PUT", "team", `{"shares":1}`, nil, 400, "shares"},
+			"other site":  {"PUT", "team", "{}", []string{"Sec-Fetch-Site", "cross-site"}, 403, ""},
+			"not held":    {"DELETE", "team", "{}", nil, 409, "not in quarantine"},
+			"other host":  {"PUT", "team", "{}", []string{"Host", "evil.example"}, 204, ""}, // net/http takes Host from the request itself
+			"no such way": {"POST", "team", "{}", nil, 405, ""},
+		} {
+			if status, body := tell(tc.method, tc.workload, tc.body, tc.headers...); status != tc.status || !strings.Contains(body, tc.says) {
+				t.Errorf("%s: %d %s, want %d and %q", name, status, body, tc.status, tc.says)
+			}
+			_ = r.app.Release("team", admin.Quarantine{})
+		}
+		if status, body := tell("PUT", "team", `{"share":0,"who":"ada","why":"too\nloud"}`); status != 204 {
+			t.Fatalf("%d %s", status, body)
+		}
+		r.failed(r.do(ask{}), 429, "capacity")
+		r.good(r.do(ask{key: otherKey}), "fine")
+		if err := r.app.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		if p := r.lane("team"); p.Lane != workload.Quarantine || p.By != "ada" || p.Why != "too loud" {
+			t.Errorf("%+v", p)
+		}
+		if status, _ := tell("DELETE", "team", ""); status != 204 {
+			t.Fatal(status)
+		}
+		r.good(r.do(ask{}), "fine")
+		if err := r.app.Quarantine("nobody", admin.Quarantine{}); !errors.Is(err, admin.ErrUnknown) {
+			t.Error(err)
+		}
+	})
+}
