@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/route"
@@ -45,6 +46,7 @@ type ModelState struct {
 // Options are what the listener shows.
 type Options struct {
 	State   func(now time.Time) State
+	Limits  func(now time.Time) Limits
 	Ready   func() error // why the router is not ready, nil when it is
 	Metrics http.Handler
 	Steering
@@ -62,6 +64,7 @@ var page = template.Must(template.New("state").Funcs(template.FuncMap{
 	},
 	"percent": func(f float64) float64 { return f * 100 },
 	"mib":     func(n int64) float64 { return float64(n) / (1 << 20) },
+	"usd":     func(f *float64) string { return strconv.FormatFloat(*f, 'f', 2, 64) },
 	"ms":      func(d time.Duration) int64 { return d.Milliseconds() },
 }).Parse(pageSource))
 
@@ -79,19 +82,29 @@ func Handler(o Options) http.Handler {
 		plain(w, http.StatusOK, "ok\n")
 	})
 	mux.Handle("GET /metrics", o.Metrics)
-	mux.HandleFunc("GET /api/v1/state", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		_ = enc.Encode(o.State(time.Now())) // a reader that has left is told nothing
-	})
+	mux.HandleFunc("GET /api/v1/state", func(w http.ResponseWriter, _ *http.Request) { data(w, o.State(time.Now())) })
+	mux.HandleFunc("GET /api/v1/limits", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Limits(time.Now())) })
 	mux.HandleFunc("PUT /api/v1/workloads/{name}/quarantine", o.lane)
 	mux.HandleFunc("DELETE /api/v1/workloads/{name}/quarantine", o.lane)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_ = page.Execute(w, o.State(time.Now())) // likewise
+		now := time.Now()
+		_ = page.Execute(w, shown{o.State(now), o.Limits(now)}) // a reader that has left is told nothing
 	})
 	return secure(http.NewCrossOriginProtection().Handler(mux))
+}
+
+// shown is what the page is made from.
+type shown struct {
+	State
+	Limited Limits
+}
+
+func data(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(v) // likewise
 }
 
 // secure closes what a page on a local port is exposed to: framing, scripts

@@ -27,12 +27,25 @@ func TestHandler(t *testing.T) {
 		State: func(now time.Time) State {
 			return State{At: now, Targets: []route.State{{Name: "sim/<script>", Phase: "open", CoolUntil: &until, CoolKind: "capacity"}}}
 		},
+		Limits: func(time.Time) Limits {
+			left, spent := int64(7), 1.5
+			return Limits{Without: []string{"bad<b>"}, Rules: []Rule{{Workload: "w", MemoryShare: 0.25}}, Bounds: []Bound{
+				{Level: "workload", Name: "w", RPM: 70, USDPerDay: 5, Use: &Use{InFlight: 3, RequestsLeft: &left, USDSpent: &spent, USDLeft: &spent}}, {Level: "key", Name: "12345678", Workload: "w", NoLimit: true},
+			}}
+		},
 		Ready:   func() error { return notReady },
 		Metrics: http.NotFoundHandler(),
 	})
 	page := get(t, h, "127.0.0.1:8081", "/")
 	if body := page.Body.String(); page.Code != 200 || !strings.Contains(body, "sim/&lt;script&gt;") || !strings.Contains(body, `class="open"`) || strings.Contains(body, "<script>") {
 		t.Errorf("%d\n%s", page.Code, body)
+	}
+	if body := page.Body.String(); !strings.Contains(body, "7 of 70") || !strings.Contains(body, "1.50 of 5.00") || !strings.Contains(body, "bad&lt;b&gt;") || !strings.Contains(body, "no limit") {
+		t.Errorf("limits are not shown:\n%s", body)
+	}
+	var l Limits
+	if w := get(t, h, "localhost", "/api/v1/limits"); json.Unmarshal(w.Body.Bytes(), &l) != nil || len(l.Bounds) != 2 || l.Bounds[0].Use.InFlight != 3 {
+		t.Errorf("limits: %s", w.Body)
 	}
 	if csp := page.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") {
 		t.Errorf("policy %q", csp)

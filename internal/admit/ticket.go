@@ -14,7 +14,7 @@ type Ticket struct {
 	lease Lease
 
 	mu      sync.Mutex
-	permits [maxPermits]*Permit
+	permits [MaxLimits]Permit
 	n       int
 	gone    bool
 
@@ -22,9 +22,9 @@ type Ticket struct {
 	open  atomic.Bool
 }
 
-// maxPermits: a request is bound by the limits of its workload, its key, its
+// MaxLimits: a request is bound by the limits of its workload, its key, its
 // model, and its workload for that model.
-const maxPermits = 4
+const MaxLimits = 4
 
 // Ask is what a request needs in order to come in.
 type Ask struct {
@@ -33,7 +33,7 @@ type Ask struct {
 	Bytes  int64 // of memory besides the body
 	Claim  Claim
 	// Limits are taken in this order; nil ones limit nothing.
-	Limits []*Limiter
+	Limits [MaxLimits]*Limiter
 }
 
 // ReasonMemory is the reason of a Refusal by the ledger.
@@ -60,26 +60,60 @@ func (l *Ledger) Admit(ask Ask) (*Ticket, Refusal) {
 
 // undo gives back what was taken by a request that did not come in.
 func (t *Ticket) undo(now time.Time) {
-	for _, p := range t.permits[:t.n] {
-		p.Undo(now)
+	for i := range t.permits[:t.n] {
+		t.permits[i].Undo(now)
 	}
 }
 
 // Enter takes a further limit, one that depends on the request's body. It is not
-// called more often than there are kinds of limits.
+// called more often than there are kinds of limits. What a refused request holds
+// is given back by Leave.
 func (t *Ticket) Enter(now time.Time, limiter *Limiter, tokens int64) (Refusal, bool) {
 	if limiter == nil {
 		return Refusal{}, true
 	}
-	p, refusal := limiter.Enter(now, tokens)
-	if p == nil {
+	p, refusal, ok := limiter.Enter(now, tokens)
+	if !ok {
 		return refusal, false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.gone { // nobody would give it back
+		p.Undo(now)
+		return Refusal{}, false
+	}
 	t.permits[t.n] = p
 	t.n++
 	return Refusal{}, true
+}
+
+// Revise replaces the estimate in every limit that was taken, once the body
+// tells more. Where one of them has no room for a larger estimate it refuses;
+// what the request holds is given back by Leave all the same.
+func (t *Ticket) Revise(now time.Time, use Use) (Refusal, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		return Refusal{}, true
+	}
+	for i := range t.permits[:t.n] {
+		if refusal, ok := t.permits[i].Revise(now, use); !ok {
+			return refusal, false
+		}
+	}
+	return Refusal{}, true
+}
+
+// Metered reports that the real use of tokens or money counts.
+func (t *Ticket) Metered() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range t.permits[:t.n] {
+		if t.permits[i].metered {
+			return true
+		}
+	}
+	return false
 }
 
 // Lease is the memory that the request may use.
@@ -98,10 +132,10 @@ func (t *Ticket) Call() bool {
 // Calls is the number of upstream calls made.
 func (t *Ticket) Calls() int64 { return t.calls.Load() }
 
-// Leave gives everything back and replaces the estimated tokens by the real
-// ones; a negative number keeps the estimate. Only the first call counts, and a
-// nil ticket has nothing to give back.
-func (t *Ticket) Leave(now time.Time, tokens int64) {
+// Leave gives everything back and replaces what was estimated by what was
+// really used. Only the first call counts, and a nil ticket has nothing to give
+// back.
+func (t *Ticket) Leave(now time.Time, use Use) {
 	if t == nil {
 		return
 	}
@@ -112,8 +146,8 @@ func (t *Ticket) Leave(now time.Time, tokens int64) {
 	}
 	t.gone = true
 	t.open.Store(false)
-	for _, p := range t.permits[:t.n] {
-		p.Leave(now, tokens)
+	for i := range t.permits[:t.n] {
+		t.permits[i].Leave(now, use)
 	}
 	t.lease.Release()
 }

@@ -98,7 +98,7 @@ func TestClaims(t *testing.T) {
 				in[len(in)-1].Lease().Admitted()
 				in[len(in)-1].Lease().Grow(rapid.Int64Range(0, 300).Draw(t, "more"))
 			default:
-				in[0].Leave(noon, 0)
+				in[0].Leave(noon, Use{})
 				in = in[1:]
 			}
 			var sum [3]int64
@@ -119,9 +119,9 @@ func TestClaims(t *testing.T) {
 
 func TestTicketIsGivenBackOnce(t *testing.T) {
 	l := NewLedger(1000)
-	workload := NewLimiter(Limits{Concurrency: 1})
-	key := NewLimiter(Limits{RPM: 6000})
-	ask := Ask{Now: noon, Bytes: 100, Limits: []*Limiter{workload, nil, key}}
+	workload := NewLimiter(OfWorkload, Limits{Concurrency: 1})
+	key := NewLimiter(OfWorkload, Limits{RPM: 6000})
+	ask := Ask{Now: noon, Bytes: 100, Limits: [MaxLimits]*Limiter{workload, nil, key}}
 	ticket, _ := l.Admit(ask)
 	if ticket == nil || !ticket.Call() || ticket.Calls() != 1 {
 		t.Fatal("no good ticket")
@@ -131,7 +131,7 @@ func TestTicketIsGivenBackOnce(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	for range 4 {
-		wg.Go(func() { ticket.Leave(noon, 0) })
+		wg.Go(func() { ticket.Leave(noon, Use{}) })
 	}
 	wg.Wait()
 	if ticket.Call() || ticket.Lease().Grow(1) {
@@ -151,27 +151,50 @@ func TestTicketIsGivenBackOnce(t *testing.T) {
 // What a refused request took before the limit that refused is given back.
 func TestRefusedAdmissionHoldsNothing(t *testing.T) {
 	l := NewLedger(1000)
-	workload, model := NewLimiter(Limits{Concurrency: 1, RPM: 1, TPM: 100}), NewLimiter(Limits{Concurrency: 1})
-	first, _ := l.Admit(Ask{Now: noon, Limits: []*Limiter{model}})
-	if ticket, refusal := l.Admit(Ask{Now: noon, Limits: []*Limiter{workload, model}}); ticket != nil || refusal.Reason != ReasonConcurrency {
+	workload, model := NewLimiter(OfWorkload, Limits{Concurrency: 1, RPM: 1, TPM: 100}), NewLimiter(OfWorkload, Limits{Concurrency: 1})
+	first, _ := l.Admit(Ask{Now: noon, Limits: [MaxLimits]*Limiter{model}})
+	if ticket, refusal := l.Admit(Ask{Now: noon, Limits: [MaxLimits]*Limiter{workload, model}}); ticket != nil || refusal.Reason != ReasonConcurrency {
 		t.Fatalf("%v, %+v", ticket, refusal)
 	}
-	first.Leave(noon, 0)
-	if ticket, _ := l.Admit(Ask{Now: noon, Bytes: 2000, Limits: []*Limiter{workload, model}}); ticket != nil {
+	first.Leave(noon, Use{})
+	if ticket, _ := l.Admit(Ask{Now: noon, Bytes: 2000, Limits: [MaxLimits]*Limiter{workload, model}}); ticket != nil {
 		t.Fatal("more memory than there is")
 	}
-	if ticket, _ := l.Admit(Ask{Now: noon, Bytes: 10, Limits: []*Limiter{workload, model}}); ticket == nil {
+	if ticket, _ := l.Admit(Ask{Now: noon, Bytes: 10, Limits: [MaxLimits]*Limiter{workload, model}}); ticket == nil {
 		t.Error("a refused request kept a slot")
 	}
 }
 
 func BenchmarkAdmit(b *testing.B) {
 	l := NewLedger(1 << 30)
-	w := NewLimiter(Limits{RPM: 1 << 40, TPM: 1 << 40, Concurrency: 10})
-	ask := Ask{Now: noon, Bytes: 64 << 10, Claim: Claim{Priority: queue.Interactive, Holder: new(Holder), Share: 0.25}, Limits: []*Limiter{w}}
+	w := NewLimiter(OfWorkload, Limits{RPM: 1 << 40, TPM: 1 << 40, Concurrency: 10})
+	ask := Ask{Now: noon, Bytes: 64 << 10, Claim: Claim{Priority: queue.Interactive, Holder: new(Holder), Share: 0.25}, Limits: [MaxLimits]*Limiter{w}}
 	b.ReportAllocs()
 	for b.Loop() {
 		ticket, _ := l.Admit(ask)
-		ticket.Leave(noon, 0)
+		ticket.Leave(noon, Use{})
+	}
+}
+
+// Nothing is allocated for limits: neither for places in them nor for looking
+// what is left where there are none.
+func TestLimitsAllocateNothing(t *testing.T) {
+	full, none := NewLimiter(OfWorkload, Limits{RPM: 1 << 30, TPM: 1 << 40, Concurrency: 10, USDPerDay: USD(1e6)}), NewLimiter(OfKey, Limits{})
+	l := NewLedger(1 << 30)
+	for name, tc := range map[string]struct {
+		most float64
+		do   func()
+	}{
+		"a ticket alone": {1, func() {
+			ticket, _ := l.Admit(Ask{Now: noon, Limits: [MaxLimits]*Limiter{full, none}})
+			ticket.Enter(noon, none, 0)
+			ticket.Revise(noon, Use{Tokens: 5, Cost: 5})
+			ticket.Leave(noon, Use{Tokens: 4, Cost: 4})
+		}},
+		"nothing": {0, func() { Binding(noon, full, none, nil, nil) }},
+	} {
+		if got := testing.AllocsPerRun(100, tc.do); got > tc.most {
+			t.Errorf("%s: %v allocations", name, got)
+		}
 	}
 }

@@ -42,6 +42,7 @@ type builder struct {
 	targets   map[string]*kept
 	accounts  map[string]*billed
 	providers map[string]*spoken
+	limits    map[string]*admit.Limiter // of models, by name
 	directory *workload.Directory
 }
 
@@ -84,7 +85,7 @@ type draft struct {
 func (b *builder) build(c *config.Config) (*gateway.Snapshot, error) {
 	d := &draft{builder: b, config: c, targets: map[string]*kept{}, specs: map[string]route.Spec{}, accounts: map[string]*billed{}, providers: map[string]*spoken{}, models: map[string]*route.Model{}}
 	d.snapshot = &gateway.Snapshot{
-		Models: map[string]*route.Model{}, Upstreams: map[*route.Target]*attempt.Upstream{}, Tokens: map[string]bool{},
+		Models: map[string]*route.Model{}, Upstreams: map[*route.Target]*attempt.Upstream{}, Quotas: d.quotas(),
 		Attempts: c.Defaults.Retry.Attempts, Total: c.Defaults.Timeouts.Total.Duration(), MaxBody: c.HTTP.MaxBody.Bytes(),
 		MaxUpload: max(c.HTTP.MaxUpload.Bytes(), c.HTTP.MaxBody.Bytes()), Writable: c.HTTP.WriteTimeout.Duration(),
 	}
@@ -104,6 +105,7 @@ func (b *builder) build(c *config.Config) (*gateway.Snapshot, error) {
 		return nil, err
 	}
 	d.snapshot.Directory = directory
+	d.prices()
 	d.commit(directory)
 	return d.snapshot, nil
 }
@@ -114,7 +116,11 @@ func (d *draft) commit(directory *workload.Directory) {
 	for name, k := range d.targets {
 		k.target.Reconfigure(d.specs[name], d.account(d.specs[name].Provider))
 	}
+	for name, l := range d.snapshot.Quotas.Models {
+		l.Reconfigure(limitsOf(d.config.Models[name].Limits))
+	}
 	d.mu.Lock()
+	d.builder.limits = d.snapshot.Quotas.Models
 	old := d.builder.providers
 	d.builder.targets, d.builder.accounts, d.builder.providers, d.builder.directory = d.targets, d.accounts, d.providers, directory
 	d.mu.Unlock()
@@ -129,14 +135,7 @@ func (d *draft) model(name string) error {
 	c := d.config.Models[name]
 	m := &route.Model{Name: name}
 	for _, t := range c.Targets {
-		model := t.Model
-		switch {
-		case model == "*" || model == "" && name == "*":
-			model = ""
-		case model == "":
-			model = name
-		}
-		target, err := d.target(t, model)
+		target, err := d.target(t, modelOf(name, t))
 		if err != nil {
 			return err
 		}
@@ -276,11 +275,13 @@ func (d *draft) workloads() []workload.Spec {
 		w := d.config.Workloads[name]
 		priority, _ := queue.ParsePriority(w.Priority) // the configuration has been checked
 		s := workload.Spec{Name: name, Models: w.Models, Priority: priority, Budget: d.retry(),
-			Limits: admit.Limits{RPM: w.Limits.RPM, TPM: w.Limits.TPM, Concurrency: w.Limits.Concurrency}}
+			Limits: limitsOf(w.Limits), KeyLimits: limitsOf(w.KeyLimits), ModelLimits: map[string]admit.Limits{}}
+		for m, l := range w.ModelLimits {
+			s.ModelLimits[m] = limitsOf(l)
+		}
 		for _, k := range w.Keys {
 			s.Keys = append(s.Keys, k.Reveal())
 		}
-		d.snapshot.Tokens[name] = w.Limits.TPM > 0
 		specs = append(specs, s)
 	}
 	return specs

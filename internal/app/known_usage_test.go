@@ -32,11 +32,11 @@ func TestF05LeavingEarlyIsNotFree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u1 := upstream("u1", s)
-			run(t, setup{upstreams: []*fake{u1}, workload: "limits: {tpm: 1200}"}, func(r *rig) {
+			run(t, setup{upstreams: []*fake{u1}, workload: "limits: {tpm: 2000}"}, func(r *rig) {
 				for range 2 {
 					r.leaving(200*time.Millisecond, costing("/v1/chat/completions", true))
+					synctest.Wait()
 				}
-				synctest.Wait()
 				u1.use(answers("from one"))
 				r.failed(r.do(costing("/v1/chat/completions", true)), http.StatusTooManyRequests, "capacity")
 				r.counts(map[*fake]int{u1: 2})
@@ -90,7 +90,7 @@ func TestF07ReportedZerosCostNothing(t *testing.T) {
 	}
 	t.Run("no report", func(t *testing.T) {
 		u1 := upstream("u1", script{status(200, `{"choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}`)})
-		run(t, setup{upstreams: []*fake{u1}, workload: "limits: {tpm: 1200}"}, func(r *rig) {
+		run(t, setup{upstreams: []*fake{u1}, workload: "limits: {tpm: 2000}"}, func(r *rig) {
 			for range 2 {
 				r.good(r.do(costing("/v1/chat/completions", false)), "")
 			}

@@ -153,6 +153,11 @@ func run(t *testing.T, s setup, test func(*rig)) {
 				t.Errorf("%d calls of %s still in flight", n, target.Spec().Name)
 			}
 		}
+		for who, s := range a.builder.standing(time.Now()) {
+			if s.InFlight != 0 {
+				t.Errorf("%d requests still inside the limits of %+v", s.InFlight, who)
+			}
+		}
 		if err := a.Stop(); err != nil {
 			t.Errorf("stop: %v", err)
 		}

@@ -59,7 +59,7 @@ type Request struct {
 	Upstreams map[*route.Target]*Upstream
 	Class     learn.Class
 	Tokens    int64 // estimate
-	Usage     bool  // the workload's token limit needs the real use
+	Usage     bool  // a limit of the caller's needs the real use
 	Start     time.Time
 	Deadline  time.Time     // for everything until content is sent
 	Total     time.Time     // for the rest of a stream
@@ -107,6 +107,7 @@ type Outcome struct {
 	Content   time.Duration // start to first content sent
 	BytesOut  int64
 	Usage     wire.Usage
+	Delivered int64     // about how many tokens of a stream reached the client
 	Reopens   time.Time // when a target may take calls again, zero when unknown
 	Refused   bool      // no call was possible: the verdict is the router's own
 	// Upstream's answer behind Verdict, for classes that are passed on.

@@ -198,6 +198,7 @@ func (r *relay) note(s wire.Signal, data []byte) {
 		return
 	}
 	r.said = true
+	r.done.Delivered += tokensIn(data)
 	if !r.begun {
 		r.begun = true
 		now := time.Now()
@@ -205,6 +206,16 @@ func (r *relay) note(s wire.Signal, data []byte) {
 		r.learn = r.content
 	}
 }
+
+// What of an event is not content, and how much of the rest is one token.
+const (
+	eventFrame    = 300
+	bytesPerToken = 4
+)
+
+// tokensIn is about how many tokens an event with content brings: one, and more
+// only where it is longer than events of one token are.
+func tokensIn(data []byte) int64 { return max(1, int64(len(data)-eventFrame)/bytesPerToken) }
 
 // pass holds the frame back or sends it. Content commits, and so does the
 // end of an answer that rightly has none.

@@ -32,6 +32,7 @@ func (k *checker) run() {
 	}
 	k.cycles()
 	k.workloads()
+	k.budgets()
 	k.passthrough()
 	k.timers()
 	k.bounds()
@@ -126,6 +127,9 @@ func conflicts(a, b Target) []string {
 	var out []string
 	if a.Limits != b.Limits {
 		out = append(out, "limits")
+	}
+	if !samePrice(a.Price, b.Price) {
+		out = append(out, "price")
 	}
 	if !equal(a.Timeouts, b.Timeouts) {
 		out = append(out, "timeouts")

@@ -121,6 +121,8 @@ type Model struct {
 	Degraded *Degraded `yaml:"degraded"`
 	// Models whose targets a content-policy refusal may be sent to. Nothing else uses this list, and no other list is used for such a refusal. Default: none, the refusal goes to the caller.
 	ContentPolicyFallback []string `yaml:"content_policy_fallback"`
+	// What all callers together may use of the model. Requests beyond it are refused with 429. A request counts for the model that it asked for, also where a last resort answers it.
+	Limits Limits `yaml:"limits"`
 }
 
 // Target is one model deployment at one provider, the unit of health, limits and quota. The same provider and model in two public models is one target.
@@ -134,7 +136,9 @@ type Target struct {
 	// Share of the load within one order, above 0. Load and latency shift it.
 	Weight float64 `yaml:"weight" min:"0.001" max:"1000"`
 	// What the target may be sent. Beyond it requests go to another target, wait a moment, or are refused with 429.
-	Limits Limits `yaml:"limits"`
+	Limits TargetLimits `yaml:"limits"`
+	// What the target charges, for budgets of money. Every target that a budget may be spent on needs one.
+	Price *Price `yaml:"price"`
 	// Timers of this target instead of the defaults.
 	Timeouts *TargetTimeouts `yaml:"timeouts"`
 	// Behaviour of a target at a simulated provider.
@@ -146,14 +150,36 @@ func DefaultTarget(provider string) Target { return Target{Provider: provider, O
 
 func (t *Target) setDefaults() { *t = DefaultTarget("") }
 
-// Limits bound a target or a workload. 0 is no limit.
-type Limits struct {
+// TargetLimits bound what a target is sent. 0 is no limit.
+type TargetLimits struct {
 	// Requests a minute.
 	RPM int64 `yaml:"rpm" min:"0" max:"1000000000"`
 	// Tokens a minute, prompt and answer, estimated at the start and settled to the real use.
 	TPM int64 `yaml:"tpm" min:"0" max:"1000000000000"`
 	// Requests at once, held to the end of a stream.
 	Concurrency int `yaml:"concurrency" min:"0" max:"1000000"`
+}
+
+// Price is what a target charges, in US dollars for a million tokens.
+type Price struct {
+	// For the prompt.
+	Input float64 `yaml:"input" min:"0" max:"1000000" required:"true"`
+	// For the answer, reasoning included.
+	Output float64 `yaml:"output" min:"0" max:"1000000" required:"true"`
+	// For the part of the prompt that the provider reports as cached. Default: as input.
+	CachedInput *float64 `yaml:"cached_input" min:"0" max:"1000000"`
+}
+
+// Limits bound a workload, each of its keys, or a model. 0 is no limit.
+type Limits struct {
+	// Requests a minute. A tenth of it may come at once, ten at least.
+	RPM int64 `yaml:"rpm" min:"0" max:"1000000000"`
+	// Tokens a minute, prompt and answer, estimated at the start and settled to the real use. A tenth of it may come at once, 16,384 at least.
+	TPM int64 `yaml:"tpm" min:"0" max:"1000000000000"`
+	// Requests at once, held to the end of a stream.
+	Concurrency int `yaml:"concurrency" min:"0" max:"1000000"`
+	// US dollars for a day of UTC, reserved by estimate and settled to what the target that answered charges. What was spent is kept in memory only: it starts at 0 when the router starts, and each instance counts for itself.
+	USDPerDay float64 `yaml:"usd_per_day" min:"0" max:"1000000000"`
 }
 
 // TargetTimeouts are a target's own timers.
@@ -182,6 +208,10 @@ type Workload struct {
 	Priority string `yaml:"priority" enum:"critical,interactive,batch"`
 	// What the workload may use. Beyond it requests are refused with 429 before their body is read.
 	Limits Limits `yaml:"limits"`
+	// What each of its keys may use, within what the workload may. Every key has these for itself.
+	KeyLimits Limits `yaml:"key_limits"`
+	// What the workload may use of single models, by their public names. Beyond it requests are refused with 429 behind their body.
+	ModelLimits map[string]Limits `yaml:"model_limits"`
 }
 
 // Defaults apply to every target and workload.

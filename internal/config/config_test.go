@@ -88,7 +88,7 @@ http: {max_body: 10MB, max_header: 64KiB, header_timeout: 4s, write_timeout: 20s
 memory: {limit: 512MiB}
 `)
 	first := c.Models["gpt-5"].Targets[0]
-	want := Target{Provider: "azure-sweden", Model: "gpt-5-prod", Order: 1, Weight: 3, Limits: Limits{600, 450000, 64}, Timeouts: &TargetTimeouts{FirstContent: AutoDuration{Duration(8 * time.Second)}}}
+	want := Target{Provider: "azure-sweden", Model: "gpt-5-prod", Order: 1, Weight: 3, Limits: TargetLimits{600, 450000, 64}, Timeouts: &TargetTimeouts{FirstContent: AutoDuration{Duration(8 * time.Second)}}}
 	if !reflect.DeepEqual(first, want) {
 		t.Errorf("target %+v", first)
 	}

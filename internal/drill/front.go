@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/admit"
 )
 
 // modelled is the policy of a modelled gateway, one for each instance, with
@@ -72,7 +74,7 @@ func (f *front) call(ctx context.Context, c call) reply {
 				gone <- refused
 				return
 			}
-			defer func() { permit.Leave(time.Now(), -1) }()
+			defer func() { permit.Leave(time.Now(), admit.Use{}) }()
 			policy = g.caller
 		}
 		x.serve(int64(f.Gateway.PerCall) + c.bytes)

@@ -21,7 +21,7 @@ func limited(m modelled) modelled {
 		for i := range p.Workloads {
 			w := &p.Workloads[i]
 			for n := range w.Callers {
-				g.limits[callerName(w, n)] = admit.NewLimiter(admit.Limits{RPM: int64(w.RPM), Concurrency: w.Concurrency})
+				g.limits[callerName(w, n)] = admit.NewLimiter(admit.OfWorkload, admit.Limits{RPM: int64(w.RPM), Concurrency: w.Concurrency})
 			}
 		}
 		return g
@@ -30,12 +30,12 @@ func limited(m modelled) modelled {
 
 // enter asks for one call, and says how it is refused when there is no permit.
 func (g *gate) enter(c call) (*admit.Permit, reply) {
-	permit, refusal := g.limits[callerName(c.Workload, c.caller)].Enter(time.Now(), 0)
-	if permit == nil {
+	permit, refusal, ok := g.limits[callerName(c.Workload, c.caller)].Enter(time.Now(), 0)
+	if !ok {
 		wait := max(time.Second, (refusal.Wait + time.Second - 1).Truncate(time.Second))
 		return nil, reply{status: 429, early: true, after: wait}
 	}
-	return permit, reply{}
+	return &permit, reply{}
 }
 
 func (g *gate) call(ctx context.Context, c call) reply {
@@ -43,6 +43,6 @@ func (g *gate) call(ctx context.Context, c call) reply {
 	if permit == nil {
 		return refused
 	}
-	defer func() { permit.Leave(time.Now(), -1) }()
+	defer func() { permit.Leave(time.Now(), admit.Use{}) }()
 	return g.caller.call(ctx, c)
 }

@@ -66,7 +66,7 @@ func ownOf(t config.Target) own {
 func (p *process) serve(c *config.Config, t *Target, order int) {
 	e := config.DefaultTarget(t.Name)
 	e.Model, e.Order, e.Weight = "real", cmp.Or(t.own.order, order), cmp.Or(t.own.weight, e.Weight)
-	e.Limits = config.Limits{RPM: int64(t.RPM), TPM: t.own.tpm, Concurrency: t.Concurrency}
+	e.Limits = config.TargetLimits{RPM: int64(t.RPM), TPM: t.own.tpm, Concurrency: t.Concurrency}
 	e.Timeouts = t.own.timeouts
 	name := t.Model
 	if t.Degraded {
@@ -357,9 +357,27 @@ func (f *fitting) workloads() {
 		w.Priority = f.config.Workloads[names[i]].Priority
 		f.assume("%s has the limits of the workload %s.", w.Name, names[i])
 	}
+	if f.unplayed() {
+		f.assume("Budgets of money and limits of keys and models are left out: the scenario's callers have one key and one model.")
+	}
 	if len(names) > len(f.out.Workloads) {
 		f.assume("Left out, for the scenario has no more callers: %s.", strings.Join(names[len(f.out.Workloads):], ", "))
 	}
+}
+
+// unplayed reports limits that a scenario has no counterpart of.
+func (f *fitting) unplayed() bool {
+	for _, w := range f.config.Workloads {
+		if w.Limits.USDPerDay > 0 || w.KeyLimits != (config.Limits{}) || len(w.ModelLimits) > 0 {
+			return true
+		}
+	}
+	for _, m := range f.config.Models {
+		if m.Limits != (config.Limits{}) {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *fitting) criteria() {

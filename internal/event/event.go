@@ -63,6 +63,8 @@ type Request struct {
 	BytesOut       int64
 	InputTokens    int64
 	OutputTokens   int64
+	Partial        bool    // the answer reported no tokens: they are estimated from what was delivered
+	CostUSD        float64 // where the target that answered has a price
 }
 
 // Transition is a breaker changing phase.

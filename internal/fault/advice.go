@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Bounds of the Retry-After that the router sends by itself. Official clients
-// sleep through waits of up to 60 s and mistreat longer ones.
+// Bounds of the Retry-After that the router sends by itself. Some official clients
+// sleep through waits of up to 60 s and mistreat longer ones; a wait that is known,
+// for a limit of the caller's own, is told in full to all others.
 const (
 	minAdvice     = time.Second
 	maxAdvice     = 60 * time.Second
@@ -25,6 +26,10 @@ type Refusal struct {
 	Reason string        // of the verdict; tells a full server from a used-up rate
 	Wait   time.Duration // until coming back makes sense, 0 when unknown
 	Status int           // the upstream's own, for Client and ContentPolicy
+	// Exact says that Wait is known, not guessed: of a limit of the caller's own.
+	Exact bool
+	// Code is that of the error body in place of the class's, "" for none.
+	Code string
 }
 
 // Advice is how it is told: always with x-should-retry: false.
@@ -43,6 +48,7 @@ type client struct {
 	OmitWait bool     `json:"omit_wait"` // comes back because of a Retry-After
 	Floor    string   `json:"floor"`     // stops only at or above this wait
 	Ceiling  string   `json:"ceiling"`   // ignores waits above this
+	Capped   bool     `json:"capped"`    // is told no more than 60 s, whatever the wait
 
 	floor, ceiling time.Duration
 }
@@ -155,11 +161,17 @@ func (c *Clients) Advise(r Refusal, userAgent string, rnd float64) Advice {
 	if r.Class == Capacity && slices.Contains(full, r.Reason) {
 		a.Code = "server_is_overloaded"
 	}
+	if r.Code != "" {
+		a.Code = r.Code
+	}
 	if row.Only429 {
 		a.Status = http.StatusTooManyRequests
 	}
 	if !row.OmitWait && (a.Status == http.StatusTooManyRequests || a.Status == http.StatusServiceUnavailable || r.soon()) {
 		a.RetryAfter = row.wait(wish(r), rnd)
+		if r.Exact && r.Wait > 0 {
+			a.RetryAfter = row.exact(r.Wait, rnd)
+		}
 	}
 	return a
 }
@@ -198,6 +210,19 @@ func (r client) wait(d time.Duration, rnd float64) time.Duration {
 		low, high = least, min(max(high, scale(least, 1+adviceSpread)), most)
 	}
 	return (low + scale(high-low, rnd)).Round(time.Second)
+}
+
+// exact is the Retry-After for a wait that is known: never sooner, in full for
+// clients that do not mistreat it. Short waits are spread upwards.
+func (r client) exact(d time.Duration, rnd float64) time.Duration {
+	if r.ceiling > 0 || r.Capped || d < r.floor {
+		return r.wait(d, rnd)
+	}
+	d = min(d, MaxWait)
+	if d <= maxAdvice {
+		d = min(maxAdvice, d+scale(d, adviceSpread*rnd))
+	}
+	return max(minAdvice, (d + time.Second - 1).Truncate(time.Second))
 }
 
 func scale(d time.Duration, by float64) time.Duration { return time.Duration(float64(d) * by) }

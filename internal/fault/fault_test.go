@@ -457,3 +457,34 @@ func TestVendors(t *testing.T) {
 		t.Error("hosts")
 	}
 }
+
+// A wait that is known is told in full, and never sooner, to clients that do
+// not mistreat it; the bounds of the others hold.
+func TestExactWaits(t *testing.T) {
+	clients := DefaultClients()
+	long := 5*time.Hour + 1500*time.Millisecond
+	for agent, want := range map[string]time.Duration{
+		"OpenAI/Python 1.99.1": long, "AsyncOpenAI/Python 1": long, "Anthropic/JS 0.60": long, "curl/8": long, "": long,
+		"langchainjs-openai/1.0": long, "azsdk-net-x": long, "ai-sdk/openai/2": 59 * time.Second, "cohere-ai/1": time.Minute, "google-genai-sdk/1": time.Minute,
+	} {
+		for _, rnd := range []float64{0, 0.5, 0.999} {
+			a := clients.Advise(Refusal{Class: Capacity, Wait: long, Exact: true, Code: "key_rpm"}, agent, rnd)
+			if want == long && a.RetryAfter != 5*time.Hour+2*time.Second || want != long && (a.RetryAfter > want || a.RetryAfter < want/2) {
+				t.Errorf("%q: %s, want %s", agent, a.RetryAfter, want)
+			}
+			if a.Code != "key_rpm" || a.Status != 429 {
+				t.Errorf("%+v", a)
+			}
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		wait := time.Duration(rapid.Int64Range(1, int64(MaxWait)).Draw(t, "wait"))
+		a := clients.Advise(Refusal{Class: Capacity, Wait: wait, Exact: true}, "OpenAI/Python 1.99.1", rapid.Float64Range(0, 0.999).Draw(t, "rnd"))
+		if a.RetryAfter < wait || a.RetryAfter > max(wait+wait/5, time.Second)+time.Second || a.RetryAfter%time.Second != 0 {
+			t.Fatalf("%s for %s", a.RetryAfter, wait)
+		}
+	})
+	if a := clients.Advise(Refusal{Class: Capacity, Wait: time.Second, Exact: true}, "azsdk-net-x", 0.5); a.RetryAfter <= time.Minute {
+		t.Errorf("%s is below the floor", a.RetryAfter)
+	}
+}

@@ -126,12 +126,16 @@ func (x *inbound) explain(v fault.Verdict) string {
 
 // refuse answers a verdict in the shape that this client obeys.
 func (x *inbound) refuse(v fault.Verdict, message string) {
-	x.note(&v)
-	if v.Class == fault.Overload || v.Reason == "no_capacity" {
+	x.turnAway(fault.Refusal{Class: v.Class, Reason: v.Reason, Wait: v.Wait, Status: x.out.Status}, message)
+}
+
+func (x *inbound) turnAway(r fault.Refusal, message string) {
+	if r.Class == fault.Overload || r.Reason == "no_capacity" {
 		x.shed.Add(1)
 	}
-	advice := x.Clients.Advise(fault.Refusal{Class: v.Class, Reason: v.Reason, Wait: v.Wait, Status: x.out.Status}, x.r.UserAgent(), x.Random())
-	x.headers(v.Class)
+	x.sent.class, x.sent.reason = r.Class, r.Reason
+	advice := x.Clients.Advise(r, x.r.UserAgent(), x.Random())
+	x.headers(r.Class)
 	h := x.w.Header()
 	if advice.RetryAfter > 0 {
 		seconds := int64((advice.RetryAfter + time.Second - 1) / time.Second)
@@ -139,7 +143,7 @@ func (x *inbound) refuse(v fault.Verdict, message string) {
 		h.Set("Retry-After-Ms", strconv.FormatInt(seconds*1000, 10))
 	}
 	h.Set("X-Should-Retry", "false")
-	x.fail(advice.Status, wire.ErrorBody{Message: message, Type: advice.Type, Code: advice.Code, Class: v.Class.String()})
+	x.fail(advice.Status, wire.ErrorBody{Message: message, Type: advice.Type, Code: advice.Code, Class: r.Class.String()})
 }
 
 // reject answers a mistake of the caller that the router found itself.
@@ -173,19 +177,6 @@ func (x *inbound) write(status int, body []byte) {
 	x.sent.bytes = int64(n)
 }
 
-// used is the tokens the request has cost: nothing when no call was made, the
-// reported number where there is one, else unknown (negative), so that the
-// estimate stands: leaving early is not free.
-func (x *inbound) used() int64 {
-	switch {
-	case x.out.Attempts == 0:
-		return 0
-	case x.out.Usage.Present:
-		return x.out.Usage.Input + x.out.Usage.Output
-	}
-	return -1
-}
-
 // finish gives back what the request held, states its end, and resets the
 // connection of a broken answer. It also runs when a stage panics.
 func (x *inbound) finish() {
@@ -196,13 +187,13 @@ func (x *inbound) finish() {
 		}
 		x.upload.giveUp()
 	}
-	x.ticket.Leave(time.Now(), x.used())
+	use, partial, cost := x.settle()
 	e := event.Request{
 		ID: x.id, Method: x.r.Method, Path: x.r.URL.Path, Stream: x.envelope.Stream,
 		Class: x.sent.class, Reason: x.sent.reason, Status: x.sent.status, Attempts: x.out.Attempts,
 		InboundAttempt: x.repeats, Degraded: x.sent.degraded, Start: x.start, Content: x.out.Content,
 		Total: time.Since(x.start), BytesIn: int64(len(x.body)), BytesOut: x.out.BytesOut + x.sent.bytes,
-		InputTokens: x.out.Usage.Input, OutputTokens: x.out.Usage.Output,
+		InputTokens: use.Input, OutputTokens: use.Output, Partial: partial, CostUSD: cost.Dollars(),
 	}
 	if x.model != nil {
 		e.Model = x.model.Name

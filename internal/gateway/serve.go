@@ -39,7 +39,7 @@ type Snapshot struct {
 	Writable  time.Duration // bound on one write to a client
 	MaxBody   int64         // bytes of a request body that is held
 	MaxUpload int64         // bytes of one that is passed on as it comes
-	Tokens    map[string]bool
+	Quotas    Quotas
 }
 
 // PassRoute sends paths without a model in the body to one provider.
@@ -91,7 +91,8 @@ type inbound struct {
 	start time.Time
 
 	id       string
-	workload *workload.Workload
+	key      *workload.Key
+	workload *workload.Workload // of the key
 	arrival  workload.Arrival
 	ticket   *admit.Ticket
 	coming   slowBody
@@ -145,21 +146,23 @@ func (x *inbound) accept() {
 
 // identify finds the workload of the key.
 func (x *inbound) identify() bool {
-	x.workload = x.Directory.Identify(apiKey(x.r.Header))
-	if x.workload == nil {
+	x.key = x.Directory.Identify(apiKey(x.r.Header))
+	if x.key == nil {
 		x.reject(http.StatusUnauthorized, fault.Client, "invalid_api_key",
 			"The API key is missing or not known to this router. Send it as Authorization: Bearer, x-api-key or api-key.", "")
 		return false
 	}
+	x.workload = x.key.Workload
 	arrival, refusal, ok := x.workload.Begin(x.start, x.repeats > 0, first(x.r.Header, "Idempotency-Key"))
 	x.arrival = arrival
 	return ok || x.limited(refusal)
 }
 
-// admit takes the workload's limits and memory, before a byte of the body is
-// read; then it reads the body.
+// admit takes the limits of the workload and of the key, and memory, before a
+// byte of the body is read; then it reads the body.
 func (x *inbound) admit() bool {
-	ticket, refusal := x.workload.Admit(x.start, x.Ledger, BaseLease, estimateTokens(x.r.ContentLength))
+	input, output := x.foresee(x.r.ContentLength, 0)
+	ticket, refusal := x.key.Admit(x.start, x.Ledger, BaseLease, input+output)
 	if x.ticket = ticket; ticket == nil {
 		return x.limited(refusal)
 	}
@@ -169,31 +172,6 @@ func (x *inbound) admit() bool {
 	ticket.Lease().Admitted()
 	refusal, ok := x.workload.Read(x.start, &x.arrival, x.where.path, x.body)
 	return ok || x.limited(refusal)
-}
-
-// limited answers what a limit of the workload, or the memory, refuses.
-func (x *inbound) limited(r admit.Refusal) bool {
-	if r.Reason == admit.ReasonMemory {
-		return x.overloaded()
-	}
-	x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + r.Reason, Wait: r.Wait, HasWait: true}, x.limit(r))
-	return false
-}
-
-// limit names the limit that refused, and whether the body was read.
-func (x *inbound) limit(r admit.Refusal) string {
-	name := "Workload " + x.workload.Name()
-	switch {
-	case r.Reason == workload.ReasonRepeats && x.body == nil:
-		return name + " repeats failed requests more often than one in ten and one a second. This repeat was not read."
-	case r.Reason == workload.ReasonRepeats:
-		return name + " repeats failed requests more often than one in ten and one a second. This repeat was not carried out."
-	case r.Reason == workload.ReasonUnread:
-		return name + " repeats failed requests so often that not all of its requests are looked at. This one was not read."
-	case r.Reason == workload.ReasonQuarantine:
-		return name + " is in quarantine until an operator releases it. The request was not read."
-	}
-	return name + " has reached its own limit (" + r.Reason + ")."
 }
 
 // read leases and reads the body. A body that no target may repeat and that
@@ -274,7 +252,7 @@ func (x *inbound) parse() bool {
 	return true
 }
 
-// plan finds the model's targets.
+// plan finds the model's targets and takes the limits that depend on it.
 func (x *inbound) plan() bool {
 	name := x.envelope.Model
 	if x.where.model != "" {
@@ -292,7 +270,7 @@ func (x *inbound) plan() bool {
 			"The model "+quote(name)+" is not served here. GET /v1/models lists what is.", "model")
 		return false
 	}
-	return true
+	return x.enter()
 }
 
 // planPass finds the provider of a path without a model.
@@ -309,7 +287,7 @@ func (x *inbound) planPass() bool {
 	for _, p := range x.Pass {
 		if hasPathPrefix("/v1"+x.where.path, p.Prefix) {
 			x.model = p.Model
-			return true
+			return x.enter()
 		}
 	}
 	x.reject(http.StatusNotFound, fault.Client, "unknown_path",
@@ -329,7 +307,7 @@ func (x *inbound) request(m *route.Model) *attempt.Request {
 		ID: x.id, Method: x.r.Method, Endpoint: x.where.endpoint, Path: x.where.path, RawQuery: x.r.URL.RawQuery,
 		Header: x.r.Header, Control: x.ctl, Body: x.body, Envelope: &x.envelope, Ticket: x.ticket,
 		Model: m, Workload: x.workload, Priority: x.workload.Priority(), Upstreams: x.Upstreams,
-		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.Tokens[x.workload.Name()],
+		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.ticket.Metered(),
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
 		Repeat: x.arrival.Repeat() || lane > 0, Lane: lane, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(),
 	}

@@ -16,7 +16,7 @@ func ticket(t testing.TB) *admit.Ticket {
 	if ticket == nil {
 		t.Fatal(refusal)
 	}
-	t.Cleanup(func() { ticket.Leave(time.Now(), 0) })
+	t.Cleanup(func() { ticket.Leave(time.Now(), admit.Use{}) })
 	return ticket
 }
 
@@ -35,7 +35,7 @@ func TestNoTicketNoCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := ticket(t)
-	left.Leave(time.Now(), 0)
+	left.Leave(time.Now(), admit.Use{})
 	for _, bad := range []*admit.Ticket{nil, new(admit.Ticket), left} {
 		if _, err := p.RoundTrip(bad, out); !errors.Is(err, errNoTicket) {
 			t.Errorf("%v", err)

@@ -18,11 +18,16 @@ import (
 )
 
 // The allowance (algorithm notes, 2.4 and 12.2: 10 % + 1/s).
+// What lets repeats in: tokens for each first request, and those that time
+// brings.
 const (
-	ratio     = 0.1 // tokens for each first request
-	perSecond = 1.0 // tokens that time brings
-	reserve   = 10  // tokens at the start, and that an idle workload saves up
-	span      = 10 * time.Second
+	Ratio     = 0.1
+	PerSecond = 1.0
+)
+
+const (
+	reserve = 10 // tokens at the start, and that an idle workload saves up
+	span    = 10 * time.Second
 
 	longestWait = time.Minute // that is advised
 
@@ -73,7 +78,7 @@ func (g *Gate) Unread(now time.Time) bool {
 func (g *Gate) First(now time.Time) {
 	g.refill(now)
 	g.first.add(now, span, 1)
-	g.tokens = min(g.tokens+ratio, g.most(now))
+	g.tokens = min(g.tokens+Ratio, g.most(now))
 }
 
 // Take lets a repeat in, or returns after how long it might be: as long as the
@@ -88,7 +93,7 @@ func (g *Gate) Take(now time.Time) (wait time.Duration, ok bool) {
 		return 0, true
 	}
 	g.turned.add(now, span, 1)
-	rate := perSecond + ratio*g.first.at(now, span)/span.Seconds()
+	rate := PerSecond + Ratio*g.first.at(now, span)/span.Seconds()
 	seconds := (g.turned.at(now, span) + 1 - g.tokens) / rate
 	return min(longestWait, time.Duration(seconds*float64(time.Second))), false
 }
@@ -106,14 +111,14 @@ func (g *Gate) refill(now time.Time) {
 	}
 	if d := now.Sub(g.at); d > 0 {
 		g.at = now
-		g.tokens += perSecond * d.Seconds()
+		g.tokens += PerSecond * d.Seconds()
 	}
 	g.tokens = min(g.tokens, g.most(now))
 }
 
 // most is what can be saved up: that of an idle workload, and a tenth of what
 // came in lately.
-func (g *Gate) most(now time.Time) float64 { return reserve + ratio*g.first.at(now, span) }
+func (g *Gate) most(now time.Time) float64 { return reserve + Ratio*g.first.at(now, span) }
 
 // decaying is a count that halves every so often.
 type decaying struct {

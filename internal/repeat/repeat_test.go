@@ -45,7 +45,7 @@ func TestGateBound(t *testing.T) {
 			for _, s := range log[i:] {
 				first += s.first
 				passed += s.passed
-				if most := ratio*(first+before) + perSecond*s.at.Sub(log[i].at).Seconds() + reserve; passed > most+1e-6 {
+				if most := Ratio*(first+before) + PerSecond*s.at.Sub(log[i].at).Seconds() + reserve; passed > most+1e-6 {
 					t.Fatalf("%v repeats of %v requests in %v, at most %v", passed, first, s.at.Sub(log[i].at), most)
 				}
 			}

@@ -165,10 +165,10 @@ func (m *Metrics) request(r *event.Request) {
 	if r.Content > 0 {
 		c.content.Observe(r.Content.Seconds())
 	}
-	if r.InputTokens > 0 {
+	if r.InputTokens > 0 && !r.Partial {
 		c.input.Add(float64(r.InputTokens))
 	}
-	if r.OutputTokens > 0 {
+	if r.OutputTokens > 0 && !r.Partial {
 		c.output.Add(float64(r.OutputTokens))
 	}
 	if r.InboundAttempt > 0 {
@@ -197,6 +197,12 @@ func (m *Metrics) logRequest(r *event.Request) {
 	e.Int64("bytes_in", r.BytesIn).Int64("bytes_out", r.BytesOut)
 	number(e, "input_tokens", r.InputTokens)
 	number(e, "output_tokens", r.OutputTokens)
+	if r.Partial {
+		e.Bool("tokens_partial", true)
+	}
+	if r.CostUSD > 0 {
+		e.Float64("cost_usd", r.CostUSD)
+	}
 	e.Msg("request")
 }
 

@@ -9,6 +9,13 @@ import (
 	"github.com/hourthree/hourthree/internal/repeat"
 )
 
+// What lets a workload's repeats in: so many for each first request, and so many
+// a second.
+const (
+	RepeatRatio     = repeat.Ratio
+	RepeatPerSecond = repeat.PerSecond
+)
+
 // Of the ledger one of many workloads may hold a quarter when half of it is taken
 // (algorithm notes, section 7); one of a few as much as leaves the same to each,
 // up to where interactive work is refused.
@@ -138,14 +145,13 @@ func (w *Workload) Served(now time.Time, a *Arrival) {
 	w.repeats.failed.Served(now, a.body)
 }
 
-// Admit asks for a ticket: for the workload's limits and for memory, before a
-// byte of the body is read. tokens is what the body is estimated to cost.
-func (w *Workload) Admit(now time.Time, l *admit.Ledger, bytes, tokens int64) (*admit.Ticket, admit.Refusal) {
-	claim := w.claim()
-	if claim.Strict && claim.Share == 0 {
-		return nil, admit.Refusal{Reason: ReasonQuarantine, Wait: time.Minute}
+// MemoryShare is what one of so many workloads may hold of the ledger when half
+// of it is taken; 0 is all of it.
+func MemoryShare(sharing int) float64 {
+	if sharing <= 1 {
+		return 0
 	}
-	return l.Admit(admit.Ask{Now: now, Bytes: bytes, Tokens: tokens, Claim: claim, Limits: []*admit.Limiter{w.limiter}})
+	return max(memoryShare, memoryMost/float64(sharing))
 }
 
 // claim is what the workload may have of the ledger.
@@ -156,8 +162,8 @@ func (w *Workload) claim() admit.Claim {
 	switch {
 	case w.lane.Lane == Quarantine:
 		c.Share, c.Strict = w.lane.Share, true
-	case w.spec.Sharing > 1:
-		c.Share = max(memoryShare, memoryMost/float64(w.spec.Sharing))
+	default:
+		c.Share = MemoryShare(w.spec.Sharing)
 	}
 	return c
 }

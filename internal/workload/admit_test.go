@@ -89,7 +89,7 @@ func TestQuarantine(t *testing.T) {
 	}
 	w, l := d.Identify("a"), admit.NewLedger(1000)
 	w.Move(Placement{Lane: Quarantine, Share: LaneShare, By: "operator"})
-	if _, err := ask(w, noon, true, "", "x"); err == nil {
+	if _, err := ask(w.Workload, noon, true, "", "x"); err == nil {
 		t.Error("a repeat came in")
 	}
 	if ticket, _ := w.Admit(noon, l, 51, 0); ticket != nil {

@@ -6,15 +6,12 @@
 package workload
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/admit"
 	"github.com/hourthree/hourthree/internal/budget"
+	"github.com/hourthree/hourthree/internal/learn"
 	"github.com/hourthree/hourthree/internal/queue"
 )
 
@@ -29,6 +26,10 @@ type Spec struct {
 	Models   []string // allowed models; empty allows all
 	Priority queue.Priority
 	Limits   admit.Limits
+	// KeyLimits are what each key has for itself, ModelLimits what the workload
+	// may use of one model.
+	KeyLimits   admit.Limits
+	ModelLimits map[string]admit.Limits
 	// Sharing is how many workloads share the memory, this one included.
 	Sharing int
 	Budget  budget.Config
@@ -43,6 +44,8 @@ type Workload struct {
 	mu       sync.Mutex
 	spec     Spec
 	models   map[string]bool
+	perModel map[string]*admit.Limiter // of models that have or had limits
+	tokens   learn.Tokens
 	budget   *budget.Budget
 	repeats  repeats
 	lane     Placement
@@ -56,7 +59,7 @@ type Workload struct {
 
 // New returns a workload without history.
 func New(spec Spec) *Workload {
-	w := &Workload{name: spec.Name, limiter: admit.NewLimiter(spec.Limits), budget: budget.New(spec.Budget)}
+	w := &Workload{name: spec.Name, limiter: admit.NewLimiter(admit.OfWorkload, spec.Limits), budget: budget.New(spec.Budget)}
 	w.apply(spec)
 	return w
 }
@@ -75,6 +78,7 @@ func (w *Workload) apply(spec Spec) {
 	if w.lane.Lane == "" {
 		w.lane.Lane = Normal
 	}
+	w.limitModels(spec.ModelLimits)
 	w.models = nil
 	if len(spec.Models) > 0 {
 		w.models = make(map[string]bool, len(spec.Models))
@@ -182,87 +186,3 @@ func (w *Workload) State(now time.Time) State {
 	}
 	return s
 }
-
-type digest = [sha256.Size]byte
-
-// Directory finds the workload of a key. It is immutable.
-type Directory struct {
-	byKey map[digest]*Workload
-	all   []*Workload
-	open  *Workload
-}
-
-// NewDirectory indexes workloads by key. With none, one open workload serves
-// everybody; prior supplies workloads that keep their state, by name.
-func NewDirectory(specs []Spec, prior *Directory) (*Directory, error) {
-	d := &Directory{byKey: make(map[digest]*Workload)}
-	if len(specs) == 0 {
-		specs = []Spec{{Name: Open, Priority: queue.Interactive}}
-	}
-	for i := range specs {
-		specs[i].Sharing = len(specs)
-	}
-	for _, spec := range specs {
-		w := prior.named(spec.Name)
-		if w == nil {
-			w = New(spec)
-		}
-		for _, key := range spec.Keys {
-			sum, err := hash(key)
-			if err != nil {
-				return nil, fmt.Errorf("workload %q: %w", spec.Name, err)
-			}
-			d.byKey[sum] = w
-		}
-		if len(spec.Keys) == 0 && spec.Name == Open {
-			d.open = w
-		}
-		d.all = append(d.all, w)
-	}
-	for i, spec := range specs { // nothing can fail any more
-		d.all[i].Reconfigure(spec)
-	}
-	return d, nil
-}
-
-func (d *Directory) named(name string) *Workload {
-	if d == nil {
-		return nil
-	}
-	for _, w := range d.all {
-		if w.name == name {
-			return w
-		}
-	}
-	return nil
-}
-
-func hash(key string) (sum digest, err error) {
-	if hexed, ok := strings.CutPrefix(key, "sha256:"); ok {
-		raw, err := hex.DecodeString(hexed)
-		if err != nil || len(raw) != len(sum) {
-			return sum, fmt.Errorf("key digest must be sha256: and 64 hex digits")
-		}
-		copy(sum[:], raw)
-		return sum, nil
-	}
-	if key == "" {
-		return sum, fmt.Errorf("empty key")
-	}
-	return sha256.Sum256([]byte(key)), nil
-}
-
-// Identify returns the workload of a key, or nil. An open directory knows
-// everybody, whatever key is shown.
-func (d *Directory) Identify(key string) *Workload {
-	if d.open != nil {
-		return d.open
-	}
-	if key == "" {
-		return nil
-	}
-	return d.byKey[sha256.Sum256([]byte(key))]
-}
-
-// All lists the workloads in configured order.
-func (d *Directory) All() []*Workload { return d.all }

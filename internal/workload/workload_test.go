@@ -76,7 +76,7 @@ func TestReloadKeepsState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if second.Identify("new") != w || second.Identify("k") != nil {
+	if second.Identify("new").Workload != w.Workload || second.Identify("k") != nil {
 		t.Error("not the same workload, or the old key still works")
 	}
 	if s := w.State(time.Now()); s.Inbound != 1 || s.Repeats != 1 || s.InFlight != 1 {
