@@ -116,8 +116,8 @@ func TestALimitReadsNoBody(t *testing.T) {
 name: unread
 title: Bodies that are not read
 length: 1m
-gateway: {memory: 13MiB}
-workloads: [{name: w, rate: [{at: 0s, rps: 2}], concurrency: 1, body: {p50: 6900KiB}}]
+gateway: {memory: 32MiB}
+workloads: [{name: w, rate: [{at: 0s, rps: 2}], concurrency: 1, body: {p50: 10000KiB}}]
 targets: [{name: t, capacity: 100, latency: 5s, per_call: 1KiB}]
 criteria: [{name: c, expr: 'crashes("gateway") == 0 && status("w", 429, 0, 60) > 0.5 && success("w", 0, 60) > 0.05'}]
 `)
