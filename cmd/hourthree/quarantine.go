@@ -28,7 +28,12 @@ func quarantineCommand() *cobra.Command {
 		Long: "Move a workload of a running router to the quarantine lane: a fixed share of\n" +
 			"concurrency and memory, no extra attempts, no repeats. It holds from the next\n" +
 			"request on, without a restart, until --release.",
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one workload: hourthree quarantine WORKLOAD; hourthree limits lists them")
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			order := map[string]any{"who": operator(), "why": why}
 			method, said := http.MethodPut, "in quarantine"
