@@ -2,7 +2,10 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -186,9 +189,25 @@ func (x *inbound) used() int64 {
 	return -1
 }
 
+// crashed turns a panic below into the end of this one request: how much of an
+// answer is out nobody knows, so the connection is reset. net/http would do
+// that too, but in silence, and the request would count as served.
+func (x *inbound) crashed(what any) {
+	x.out.Abort = true
+	x.sent.class, x.sent.reason = fault.Outage, "panic"
+	c := event.Crash{RequestID: x.id, What: fmt.Sprintf("%T", what), Stack: debug.Stack()}
+	if err, ok := what.(runtime.Error); ok { // any other text may hold what a caller sent
+		c.What = err.Error()
+	}
+	x.Listener.Crashed(&c)
+}
+
 // finish gives back what the request held, states its end, and resets the
 // connection of a broken answer. It also runs when a stage panics.
 func (x *inbound) finish() {
+	if what := recover(); what != nil {
+		x.crashed(what)
+	}
 	x.inflight.Add(-1)
 	if x.upload != nil {
 		if !x.out.Abort {

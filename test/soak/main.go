@@ -18,6 +18,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -30,7 +31,7 @@ type options struct {
 	duration time.Duration
 	seed     uint64
 	json     string
-	keepLog  bool
+	log      string
 }
 
 func main() {
@@ -41,7 +42,7 @@ func main() {
 	brief := flag.Bool("short", false, "run for 60 s")
 	flag.Uint64Var(&o.seed, "seed", 1, "decides phases, faults and clients")
 	flag.StringVar(&o.json, "json", "", "write everything to this `file`")
-	flag.BoolVar(&o.keepLog, "log", false, "print the end of the router's log")
+	flag.StringVar(&o.log, "log", "", "write the router's log to this `file`")
 	flag.Parse()
 	if *brief {
 		o.duration = time.Minute
@@ -95,7 +96,16 @@ func soak(ctx context.Context, o options) (bool, error) {
 		return false, err
 	}
 	defer up.stop()
-	r, err := startRouter(bin, dir, up.addrs)
+	log := io.Discard
+	if o.log != "" {
+		file, err := os.Create(o.log)
+		if err != nil {
+			return false, err
+		}
+		defer file.Close()
+		log = file
+	}
+	r, err := startRouter(bin, dir, up.addrs, log)
 	if err != nil {
 		return false, err
 	}
@@ -108,9 +118,6 @@ func soak(ctx context.Context, o options) (bool, error) {
 	f.alarms, f.lines = r.log.alarms(), r.log.lines
 	checks := f.checks()
 	passed := f.print(os.Stdout, checks)
-	if o.keepLog {
-		fmt.Println(r.log.last())
-	}
 	if o.json != "" {
 		err = writeJSON(o.json, ran{o.seed, o.duration.String(), f.watch.samples, f.traffic.results, f.traffic.losses, f.alarms, checks})
 	}

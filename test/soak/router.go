@@ -76,7 +76,7 @@ func build(dir string) (string, error) {
 	return bin, nil
 }
 
-func startRouter(bin, dir string, addrs []string) (*router, error) {
+func startRouter(bin, dir string, addrs []string, log io.Writer) (*router, error) {
 	listen, err := freeAddr()
 	if err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func startRouter(bin, dir string, addrs []string) (*router, error) {
 		return nil, fmt.Errorf("start the router: %w", err)
 	}
 	go func() {
-		r.log.read(out)
+		r.log.read(io.TeeReader(out, log))
 		r.err = r.cmd.Wait()
 		close(r.ended)
 	}()

@@ -127,10 +127,7 @@ func (s *schedule) run(ctx context.Context, p phase, length time.Duration, t *tr
 	if err := s.weather(p, t); err != nil {
 		return err
 	}
-	t.wellFrom = time.Time{}
-	if p.well {
-		t.wellFrom = began.Add(recovery)
-	}
+	t.phase, t.began, t.well = p.name, began, p.well
 	if err := s.reload(t); err != nil {
 		return err
 	}

@@ -23,18 +23,29 @@ const recovery = 3 * time.Second
 // traffic is everything that clients do. The schedule's goroutine alone calls
 // begin and wellBehaved.
 type traffic struct {
-	ctx      context.Context // of the clients: its end ends them
-	router   *router
-	up       *upstreams
-	client   *http.Client
-	crowd    crowd
-	names    atomic.Int64 // model names made up so far
-	wellFrom time.Time    // from then on the upstreams count as healthy, zero for not
+	ctx    context.Context // of the clients: its end ends them
+	router *router
+	up     *upstreams
+	client *http.Client
+	crowd  crowd
+	names  atomic.Int64 // model names made up so far
+	phase  string
+	began  time.Time // the phase
+	well   bool      // the upstreams are healthy
 
 	mu      sync.Mutex
 	results map[string]map[string]int // by kind and outcome
 	small   counts
-	losses  []string // the first of the small workload's
+	losses  []loss // the first of the small workload
+}
+
+// loss is a request of the small workload that was not served.
+type loss struct {
+	Phase   string  `json:"phase"`
+	Into    float64 `json:"seconds_into_phase"`
+	Took    float64 `json:"seconds"`
+	Outcome string  `json:"outcome"`
+	Answer  string  `json:"answer,omitempty"`
 }
 
 // counts are outcomes of the small workload while the upstreams were healthy.
@@ -301,21 +312,21 @@ func (l leaving) Read([]byte) (int, error) {
 	return 0, context.Canceled
 }
 
-// wellBehaved is one request of the small workload: it waits a while behind a
-// refusal and does not repeat.
+// wellBehaved is one request of the small workload, which never repeats one.
 func (t *traffic) wellBehaved(seed uint64) {
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	counts := !t.wellFrom.IsZero() && time.Now().After(t.wellFrom)
+	rnd, start := rand.New(rand.NewPCG(seed, 0)), time.Now()
+	l, counts := loss{Phase: t.phase, Into: start.Sub(t.began).Seconds()}, t.well && start.Sub(t.began) > recovery
 	ok := t.crowd.enter(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, 30*time.Second)
 		defer cancel()
-		outcome := t.whole(ctx, rnd)
+		l.Outcome, l.Answer = t.whole(ctx, rnd)
 		if t.ctx.Err() != nil { // the run is over
 			return
 		}
-		t.count("small workload", outcome)
+		l.Took = time.Since(start).Seconds()
+		t.count("small workload", l.Outcome)
 		if counts {
-			t.note(outcome)
+			t.note(l)
 		}
 	})
 	if !ok {
@@ -325,34 +336,35 @@ func (t *traffic) wellBehaved(seed uint64) {
 
 // whole asks as the small workload does and looks at the answer: "200" is one
 // that was whole.
-func (t *traffic) whole(ctx context.Context, rnd *rand.Rand) string {
+func (t *traffic) whole(ctx context.Context, rnd *rand.Rand) (outcome, answer string) {
 	streams := rnd.IntN(2) == 0
 	resp, err := t.client.Do(t.ask(ctx, keySmall, body(question{"m", streams}, 2<<10, rnd.Uint64()), false))
 	if err != nil {
-		return failed(ctx)
+		return failed(ctx), err.Error()
 	}
 	defer resp.Body.Close()
 	got, err := io.ReadAll(resp.Body)
 	switch {
 	case err != nil:
-		return fmt.Sprint(resp.StatusCode, " ", failed(ctx))
+		return fmt.Sprint(resp.StatusCode, " ", failed(ctx)), string(got[max(0, len(got)-300):])
 	case resp.StatusCode != http.StatusOK:
-		return said(resp)
+		return said(resp), string(got)
 	case streams && !bytes.Contains(got, []byte("data: [DONE]")), !streams && !bytes.Contains(got, []byte("soak answer")):
-		return "200 not whole"
+		return "200 not whole", string(got[max(0, len(got)-300):])
 	}
-	return "200"
+	return "200", ""
 }
 
-const lossesShown = 5
+// lossesKept bounds what is remembered of them.
+const lossesKept = 200
 
-func (t *traffic) note(outcome string) {
+func (t *traffic) note(l loss) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.small.sent++
-	if outcome == "200" {
+	if l.Outcome == "200" {
 		t.small.good++
-	} else if len(t.losses) < lossesShown {
-		t.losses = append(t.losses, outcome)
+	} else if len(t.losses) < lossesKept {
+		t.losses = append(t.losses, l)
 	}
 }

@@ -19,10 +19,10 @@ import (
 // input: a name and a fault a line.
 const (
 	healthy    = "healthy"
-	slow       = "slow"     // thirty times as long to the first content
-	hang       = "hang"     // nothing at all
-	reset      = "reset"    // the connection breaks before the headers
-	limited    = "429"      // with Retry-After: 1
+	slow       = "slow"  // thirty times as long to the first content
+	hang       = "hang"  // nothing at all
+	reset      = "reset" // the connection breaks before the headers
+	limited    = "429"   // with Retry-After: 1
 	broken     = "500"
 	down       = "503"
 	cut        = "cut"      // the answer breaks off in the middle

@@ -25,7 +25,7 @@ type ran struct {
 	Duration string                    `json:"duration"`
 	Samples  []sample                  `json:"samples"`
 	Outcomes map[string]map[string]int `json:"outcomes"`
-	Losses   []string                  `json:"losses,omitempty"` // of the small workload, the first few
+	Losses   []loss                    `json:"losses,omitempty"` // of the small workload, the first
 	Alarms   []string                  `json:"alarms,omitempty"` // lines of the router's log
 	Checks   []check                   `json:"checks"`
 }
@@ -136,8 +136,8 @@ func (f *findings) print(w io.Writer, checks []check) (passed bool) {
 		}
 		fmt.Fprintf(w, "%s  %-29s %-12s %.31s\n", word, c.What, c.Want, c.Got)
 	}
-	for _, l := range f.traffic.losses {
-		fmt.Fprintf(w, "      the small workload got %.54s\n", l)
+	for _, l := range f.traffic.losses[:min(5, len(f.traffic.losses))] {
+		fmt.Fprintf(w, "      the small workload got %s, %.1f s into %s\n", l.Outcome, l.Into, l.Phase)
 	}
 	for _, l := range f.alarms[:min(3, len(f.alarms))] {
 		fmt.Fprintf(w, "      %.74s\n", l)
