@@ -135,13 +135,12 @@ func (x *inbound) refuse(v fault.Verdict, message string) {
 	}
 	advice := x.Clients.Advise(fault.Refusal{Class: v.Class, Reason: v.Reason, Wait: v.Wait, Status: x.out.Status}, x.r.UserAgent(), x.Random())
 	x.headers(v.Class)
-	h := x.w.Header()
 	if advice.RetryAfter > 0 {
-		seconds := int64((advice.RetryAfter + time.Second - 1) / time.Second)
-		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
-		h.Set("Retry-After-Ms", strconv.FormatInt(seconds*1000, 10))
+		seconds := strconv.FormatInt(int64((advice.RetryAfter+time.Second-1)/time.Second), 10)
+		x.header("Retry-After", seconds)
+		x.header("Retry-After-Ms", seconds+"000")
 	}
-	h.Set("X-Should-Retry", "false")
+	x.header("X-Should-Retry", "false")
 	x.fail(advice.Status, wire.ErrorBody{Message: message, Type: advice.Type, Code: advice.Code, Class: v.Class.String()})
 }
 
@@ -149,19 +148,33 @@ func (x *inbound) refuse(v fault.Verdict, message string) {
 func (x *inbound) reject(status int, class fault.Class, code, message, param string) {
 	x.sent.class, x.sent.reason = class, code
 	x.headers(class)
-	x.w.Header().Set("X-Should-Retry", "false")
+	x.header("X-Should-Retry", "false")
 	x.fail(clientStatus(status), wire.ErrorBody{Message: message, Type: "invalid_request_error", Code: code, Param: param, Class: class.String()})
 }
 
+// failureHeaders is how many headers a failure has.
+const failureHeaders = 8
+
+// header sets one of them. Their values share one piece of memory: a refusal is
+// to cost little, and half of its allocations would be these. The name is
+// written as net/http writes it.
+func (x *inbound) header(canonical, value string) {
+	if x.values == nil {
+		x.values = make([]string, 0, failureHeaders)
+	}
+	x.values = append(x.values, value)
+	n := len(x.values)
+	x.w.Header()[canonical] = x.values[n-1 : n : n]
+}
+
 func (x *inbound) headers(class fault.Class) {
-	h := x.w.Header()
-	h.Set("Hourthree-Class", class.String())
-	h.Set("Hourthree-Attempts", strconv.Itoa(x.out.Attempts))
+	x.header("Hourthree-Class", class.String())
+	x.header("Hourthree-Attempts", strconv.Itoa(x.out.Attempts))
 }
 
 func (x *inbound) fail(status int, body wire.ErrorBody) {
 	body.RequestID, body.Attempts = x.id, x.out.Notes
-	x.w.Header().Set("Content-Type", "application/json")
+	x.header("Content-Type", "application/json")
 	x.write(status, body.JSON())
 }
 
@@ -170,7 +183,7 @@ func (x *inbound) write(status int, body []byte) {
 	if x.upload != nil && !x.upload.Whole() {
 		x.w.Header().Set("Connection", "close")
 	}
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.header("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
 	n, _ := x.w.Write(body) // a client that has left is told nothing
 	x.sent.bytes = int64(n)
