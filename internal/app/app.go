@@ -33,6 +33,7 @@ import (
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/gateway"
+	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/telemetry"
 )
 
@@ -137,10 +138,10 @@ func New(opt Options) (*App, error) {
 	listener := a.metrics.Listener()
 	a.gateway = &gateway.Gateway{
 		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: a.opt.Random,
-		Gate:   admit.NewGate(queueOf(l.config)),
+		Line:   attempt.NewLine(queueOf(l.config)),
 		Runner: &attempt.Runner{Listener: listener, Random: a.opt.Random},
 	}
-	a.builder = newBuilder(a.moved(listener), a.gateway.Gate.Notify)
+	a.builder = newBuilder(a.moved(listener), func(t *route.Target) { attempt.Freed(a.gateway.Line, t) })
 	a.builder.dial, a.builder.trip, a.builder.agent = opt.Network.Dial, opt.trip, "hourthree/"+opt.Version
 	a.builder.breaker = opt.Breaker
 	telemetry.Gauges(reg, a.reading)
@@ -201,7 +202,7 @@ func (a *App) take(l *loaded) error {
 		return err
 	}
 	a.gateway.Use(s)
-	a.gateway.Gate.Reconfigure(queueOf(l.config))
+	a.gateway.Line.Reconfigure(queueOf(l.config))
 	a.gateway.Ledger.SetLimit(memoryLimit(l.config))
 	a.current.Store(l)
 	return nil

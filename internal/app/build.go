@@ -32,7 +32,7 @@ import (
 // by name. build runs one at a time; poll may run beside it.
 type builder struct {
 	moved   func(string, []breaker.Transition)
-	freed   func()                                                            // a target's slot came free
+	freed   func(*route.Target)                                               // a target's slot came free
 	dial    func(ctx context.Context, network, addr string) (net.Conn, error) // to upstreams, nil for the system's
 	agent   string                                                            // how upstreams know the router
 	breaker func(*breaker.Config)                                             // changes the rules, nil for not
@@ -64,7 +64,7 @@ type spoken struct {
 	provider *provider.Provider
 }
 
-func newBuilder(moved func(string, []breaker.Transition), freed func()) *builder {
+func newBuilder(moved func(string, []breaker.Transition), freed func(*route.Target)) *builder {
 	return &builder{moved: moved, freed: freed, targets: map[string]*kept{}, providers: map[string]*spoken{}}
 }
 

@@ -15,8 +15,6 @@ import (
 	"github.com/hourthree/hourthree/internal/workload"
 )
 
-const otherKey = "key-of-another"
-
 // two is a router with two workloads, team and other.
 func two(u *fake) setup {
 	return setup{upstreams: []*fake{u}, more: "  other: {keys: [" + otherKey + "]}\n"}

@@ -21,7 +21,10 @@ import (
 	"github.com/hourthree/hourthree/internal/route"
 )
 
-const callerKey = "key-of-the-caller"
+const (
+	callerKey = "key-of-the-caller"
+	otherKey  = "key-of-another"
+)
 
 // setup is what a test runs: upstreams in order of preference behind the
 // model "m", and further settings.

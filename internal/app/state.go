@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/hourthree/hourthree/internal/admin"
-	"github.com/hourthree/hourthree/internal/admit"
 	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/queue"
 	"github.com/hourthree/hourthree/internal/telemetry"
 	"github.com/hourthree/hourthree/internal/workload"
 )
@@ -73,13 +73,13 @@ func (a *App) reading(now time.Time) telemetry.Reading {
 }
 
 func (a *App) queued() int64 {
-	n, _ := a.gateway.Gate.Waiting()
+	n, _ := a.gateway.Line.Waiting()
 	return int64(n)
 }
 
-func queueOf(c *config.Config) admit.Queue {
+func queueOf(c *config.Config) queue.Config {
 	q := c.Defaults.Queue
-	return admit.Queue{Length: q.Length, Bytes: q.Bytes.Bytes(), Wait: q.Wait.Duration()}
+	return queue.Config{Length: q.Length, Bytes: q.Bytes.Bytes(), Wait: q.Wait.Duration()}
 }
 
 // welcome tells a person what is running and how to try it.

@@ -94,6 +94,10 @@ func (e *exchange) do(ctx context.Context) {
 	if e.status == http.StatusNoContent || resp.Header.Get("Content-Length") == "" {
 		e.length = -1
 	}
+	now := e.start.Add(e.headers)
+	if q, ok := fault.QuotaOf(resp.Header, now); ok {
+		e.call.Quota(now, q)
+	}
 	switch {
 	case resp.StatusCode < 200 || resp.StatusCode > 599:
 		e.broken(fault.ErrProtocol)

@@ -31,12 +31,6 @@ import (
 // Limit is the number of upstream calls made for one request at most.
 const Limit = 3
 
-// proofWait is how long an extra attempt may wait for its target to prove
-// itself healthy. When a target opens, all that waited for it turns to the
-// next at once; the few that the allowance pays for are the proof that lets
-// the others through.
-const proofWait = time.Second
-
 // Upstream is how to speak to one target's provider and how to read it.
 type Upstream struct {
 	Provider *provider.Provider
@@ -71,14 +65,16 @@ type Request struct {
 	Total     time.Time     // for the rest of a stream
 	Writable  time.Duration // of each write to the client; a slower reader is cut off
 	Repeat    bool          // the caller repeats a request of its own: no extra attempt is paid for
-	// Quarantined says that the workload is kept in its own lane.
-	Quarantined bool
-	Attempts    int // allowed, at most Limit, those of Prior included
+	// Lane is the share of a target's slots that the workload's calls may hold
+	// together in quarantine; 0 for one that is not.
+	Lane     float64
+	Attempts int // allowed, at most Limit, those of Prior included
 	// Reserve keeps the last of them for the degraded model, unless a target
 	// that is proven healthy can have it.
 	Reserve bool
-	Prior   []Note // attempts already made for the same request
-	Gate    *admit.Gate
+	Prior   []Note      // attempts already made for the same request
+	Line    *admit.Line // where it waits for a slot, nil for nowhere
+	Caller  uint64      // hash of a caller that has no workload of its own, 0 for one that has
 	// Upload streams a body that is too large to be held; nil otherwise.
 	Upload       Upload
 	UploadLength int64 // -1 when unknown
@@ -138,6 +134,7 @@ type run struct {
 	reserve bool         // the last call is not for every target of model
 	refusal route.Refusal
 	done    *Outcome
+	waited  *admit.Waiter // how the call in hand got its slot, nil when it did not wait
 }
 
 // Run makes attempts until one is passed to the client or nothing is left to
@@ -206,35 +203,14 @@ func (x *run) next(call *route.Call, fresh bool) bool {
 	return true
 }
 
-// pick asks the model for the next call. Where a moment may bring one, a
-// freed slot or the proof that a target is healthy, it waits that moment. The
-// reason for none is left in refusal.
-func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *route.Call) {
-	try := func() bool {
-		x.pass.Query = x.query(cancel)
-		call, x.refusal = x.model.Pick(&x.pass)
-		return call != nil || !x.refusal.Brief()
-	}
-	if try() || x.req.Gate == nil {
-		return call
-	}
-	for end := time.Now().Add(proofWait); ; {
-		round := time.Now()
-		x.req.Gate.WaitFor(ctx, x.req.Ticket.Lease(), try)
-		now := time.Now()
-		waited := now.Sub(round) > time.Millisecond // else there is no room to wait in
-		if call != nil || x.refusal.Unproven == 0 || !waited || ctx.Err() != nil || !now.Before(end) {
-			return call
-		}
-	}
-}
-
 func (x *run) query(cancel context.CancelCauseFunc) route.Query {
 	q := route.Query{
 		Now: time.Now(), Rand: x.Random(), Class: x.req.Class, Tokens: x.req.Tokens, Until: x.req.Deadline,
 		Cancel: cancel, Extra: x.plan.made > 0, Payer: x.req.Workload,
 		Proven:  x.reserve && x.plan.made > 0 && x.plan.made == x.plan.limit-1,
 		Patient: x.req.Upload != nil,
+		Prompt:  max(0, x.req.Tokens-int64(x.req.Envelope.MaxTokens)),
+		Flow:    x.req.Workload.Name(), Rank: uint8(x.req.Priority), Lane: x.req.Lane,
 	}
 	if x.req.Repeat {
 		q.Payer = unpaid{}
@@ -295,6 +271,7 @@ func (x *run) settle(e *exchange) {
 	now := time.Now()
 	v := e.verdict
 	timeout := e.watch.stop()
+	x.correct(e.tokens)
 	e.call.Settle(now, route.Result{Verdict: v, Learn: e.learn, Timeout: timeout, Tokens: e.tokens})
 	x.req.Workload.Settle(now, route.BudgetResult(e.call, v, now.Sub(e.start), timeout))
 	name := e.call.Target.Spec().Name

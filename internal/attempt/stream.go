@@ -38,6 +38,7 @@ type relay struct {
 	*exchange
 	split wire.Splitter
 	held  []byte // frames before the first content
+	gaps  gaps
 	progress
 }
 
@@ -52,6 +53,7 @@ type progress struct {
 	buffered int64      // bytes of the splitter paid for
 	wrote    bool       // something is to be flushed
 	moved    bool       // the last read brought data or a piece of it, not only comments
+	said     bool       // the last read brought content
 }
 
 var (
@@ -74,6 +76,7 @@ func (e *exchange) stream(ctx context.Context, resp *http.Response) {
 func (r *relay) reset(e *exchange) {
 	r.exchange, r.held = e, nil
 	r.split.Reset()
+	r.gaps.last, r.gaps.n = time.Time{}, 0
 	r.progress = progress{}
 }
 
@@ -119,7 +122,7 @@ func (r *relay) feed(ctx context.Context, p []byte) bool {
 		}
 		r.buffered += grow
 	}
-	r.wrote, r.moved = false, false
+	r.wrote, r.moved, r.said = false, false, false
 	for {
 		ev, ok, err := r.split.Next()
 		if err != nil {
@@ -133,6 +136,11 @@ func (r *relay) feed(ctx context.Context, p []byte) bool {
 		}
 	}
 	r.moved = r.moved || r.split.Partial()
+	if r.said {
+		if median, ok := r.gaps.add(time.Now()); ok {
+			r.call.Pace(median)
+		}
+	}
 	if r.wrote {
 		if err := r.out.flush(); err != nil {
 			r.fail(ctx, fault.ErrClientGone, fault.PhaseContent)
@@ -186,7 +194,11 @@ func (r *relay) note(s wire.Signal, data []byte) {
 	}
 	r.ended = r.ended || s&wire.Done != 0
 	r.stopped = r.stopped || s&wire.Stop != 0
-	if s&wire.Content != 0 && !r.begun {
+	if s&wire.Content == 0 {
+		return
+	}
+	r.said = true
+	if !r.begun {
 		r.begun = true
 		now := time.Now()
 		r.firstContent(now)

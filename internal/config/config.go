@@ -246,7 +246,7 @@ type Queue struct {
 	Length int `yaml:"length" min:"0" max:"1000000"`
 	// Bytes that they may hold together.
 	Bytes Bytes `yaml:"bytes"`
-	// How long one may wait.
+	// How long one may wait; a request of priority batch, ten times as long.
 	Wait Duration `yaml:"wait"`
 }
 

@@ -188,7 +188,7 @@ func (r *router) send(ctx context.Context, addr string, c call) (out reply) {
 // refusedEarly knows the refusals that the router makes before it reads a body
 // (gateway, stage admit).
 func refusedEarly(text []byte) bool {
-	return bytes.Contains(text, []byte("has reached its own limit")) || bytes.Contains(text, []byte("The request was not read"))
+	return bytes.Contains(text, []byte("has reached its own limit")) || bytes.Contains(text, []byte("was not read"))
 }
 
 // lost is a call without an answer.

@@ -3,7 +3,9 @@ package gateway
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"hash/maphash"
 	"math"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/learn"
 	"github.com/hourthree/hourthree/internal/wire"
+	"github.com/hourthree/hourthree/internal/workload"
 )
 
 const (
@@ -162,4 +165,24 @@ func quote(s string) string {
 		s = s[:200]
 	}
 	return strconv.QuoteToASCII(s)
+}
+
+// callerSeed makes hashes of callers unguessable: nobody can choose a key that
+// shares its place in line with another caller's.
+var callerSeed = maphash.MakeSeed()
+
+// caller tells apart those who share the open workload: by their key, or by
+// their address where they show none. It is 0 for a workload of its own.
+func (x *inbound) caller() uint64 {
+	if x.workload.Name() != workload.Open {
+		return 0
+	}
+	who := apiKey(x.r.Header)
+	if who == "" {
+		who = x.r.RemoteAddr
+		if host, _, err := net.SplitHostPort(who); err == nil {
+			who = host
+		}
+	}
+	return max(1, maphash.String(callerSeed, who))
 }

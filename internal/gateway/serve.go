@@ -51,7 +51,7 @@ type PassRoute struct {
 // Gateway serves clients. It is safe for concurrent use.
 type Gateway struct {
 	Ledger   *admit.Ledger
-	Gate     *admit.Gate // bounded wait for a target's slot, nil for none
+	Line     *admit.Line // bounded wait for a target's slot, nil for none
 	Runner   *attempt.Runner
 	Listener *event.Listener
 	Clients  *fault.Clients
@@ -174,20 +174,27 @@ func (x *inbound) admit() bool {
 
 // limited answers what a limit of the workload, or the memory, refuses.
 func (x *inbound) limited(r admit.Refusal) bool {
-	switch r.Reason {
-	case admit.ReasonMemory:
+	if r.Reason == admit.ReasonMemory {
 		return x.overloaded()
-	case workload.ReasonRepeats:
-		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_repeats", Wait: r.Wait, HasWait: true},
-			"Workload "+x.workload.Name()+" repeats failed requests more often than one in ten and one a second. This repeat was not carried out.")
-	case workload.ReasonQuarantine:
-		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_quarantine", Wait: r.Wait, HasWait: true},
-			"Workload "+x.workload.Name()+" is in quarantine. An operator can release it.")
-	default:
-		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + r.Reason, Wait: r.Wait, HasWait: true},
-			"Workload "+x.workload.Name()+" has reached its own limit ("+r.Reason+").")
 	}
+	x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + r.Reason, Wait: r.Wait, HasWait: true}, x.limit(r))
 	return false
+}
+
+// limit names the limit that refused, and whether the body was read.
+func (x *inbound) limit(r admit.Refusal) string {
+	name := "Workload " + x.workload.Name()
+	switch {
+	case r.Reason == workload.ReasonRepeats && x.body == nil:
+		return name + " repeats failed requests more often than one in ten and one a second. This repeat was not read."
+	case r.Reason == workload.ReasonRepeats:
+		return name + " repeats failed requests more often than one in ten and one a second. This repeat was not carried out."
+	case r.Reason == workload.ReasonUnread:
+		return name + " repeats failed requests so often that not all of its requests are looked at. This one was not read."
+	case r.Reason == workload.ReasonQuarantine:
+		return name + " is in quarantine until an operator releases it. The request was not read."
+	}
+	return name + " has reached its own limit (" + r.Reason + ")."
 }
 
 // read leases and reads the body. A body that no target may repeat and that
@@ -318,14 +325,14 @@ func (x *inbound) attempt(ctx context.Context, m *route.Model) {
 }
 
 func (x *inbound) request(m *route.Model) *attempt.Request {
-	quarantined := x.workload.Placement().Lane == workload.Quarantine // in which no extra attempt is paid for
+	lane := x.workload.Placement().Limit() // in which no extra attempt is paid for
 	q := &attempt.Request{
 		ID: x.id, Method: x.r.Method, Endpoint: x.where.endpoint, Path: x.where.path, RawQuery: x.r.URL.RawQuery,
 		Header: x.r.Header, Control: x.ctl, Body: x.body, Envelope: &x.envelope, Ticket: x.ticket,
 		Model: m, Workload: x.workload, Priority: x.workload.Priority(), Upstreams: x.Upstreams,
 		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.Tokens[x.workload.Name()],
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
-		Repeat: x.arrival.Repeat() || quarantined, Quarantined: quarantined, Attempts: x.Attempts, Prior: x.out.Notes, Gate: x.Gate,
+		Repeat: x.arrival.Repeat() || lane > 0, Lane: lane, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(),
 	}
 	q.Reserve = m == x.model && m.Fallback != nil // the last resort is to have its call
 	q.Class = classOf(x.envelope, len(x.body))

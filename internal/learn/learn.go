@@ -49,6 +49,9 @@ func ClassOf(m Mode, promptTokens int) Class {
 	return Class(int(m&1)*sizes + c)
 }
 
+// Streams reports a class whose first content comes before the whole answer.
+func (c Class) Streams() bool { return c.mode() == Stream }
+
 func (c Class) mode() Mode { return Mode(int(c) / sizes & 1) }
 func (c Class) size() int  { return int(c) % sizes }
 

@@ -1,7 +1,9 @@
 // Package limit decides how much one target, provider account or workload may
-// be asked for: a rate (GCRA), a number of calls at once (Concurrency), after a
-// refusal, for how long nothing at all (CoolDown), and whether another call
-// would only join a queue (Room).
+// be asked for: a rate (GCRA), what an upstream says is left of one (Hint), a
+// number of calls at once (Concurrency), shared between those who call (Slots)
+// and learned from what the target bears (Adaptive), after a refusal, for how
+// long nothing at all (CoolDown), and whether another call would only join a
+// queue (Room).
 //
 // Every type here is a small state machine. It takes the time and random
 // numbers as arguments, reads no clock, starts no goroutine and does no I/O.

@@ -25,6 +25,10 @@ const (
 	span      = 10 * time.Second
 
 	longestWait = time.Minute // that is advised
+
+	// waste is how many bytes a second may be read of repeats that only their
+	// bodies show, and that are then refused.
+	waste = 4 << 20
 )
 
 // Gate is the allowance of one workload's repeats. The zero value is ready.
@@ -33,6 +37,36 @@ type Gate struct {
 	first  decaying // first requests
 	turned decaying // repeats refused
 	at     time.Time
+
+	read   decaying // bytes of bodies
+	wasted decaying // of these, of repeats refused behind their bodies
+	unread float64  // share of a request that is due to be refused unread
+}
+
+// Read notes that a body was read; wasted says that it showed a repeat which was
+// refused.
+func (g *Gate) Read(now time.Time, bytes int, wasted bool) {
+	g.read.add(now, span, float64(bytes))
+	if wasted {
+		g.wasted.add(now, span, float64(bytes))
+	}
+}
+
+// Unread reports that a request is to be refused before its body is read: so much
+// was read lately of repeats that were refused that only a part of the workload's
+// requests can be looked at. What is refused is the share that was wasted, evenly
+// spread; the first of them to be read is new work still.
+func (g *Gate) Unread(now time.Time) bool {
+	wasted := g.wasted.at(now, span)
+	if wasted <= waste*span.Seconds() {
+		g.unread = 0
+		return false
+	}
+	if g.unread += wasted / g.read.at(now, span); g.unread < 1 {
+		return false
+	}
+	g.unread--
+	return true
 }
 
 // First notes a request that repeats none.

@@ -97,6 +97,29 @@ func TestGateStorm(t *testing.T) {
 	}
 }
 
+// A storm of large bodies that only show when they are read is mostly refused
+// unread, a small one never, and nothing is once it is over.
+func TestUnread(t *testing.T) {
+	for _, size := range []int{2 << 10, 8 << 20} {
+		var g Gate
+		now, reads := start, 0
+		for range 60 * 20 { // a minute of 20 a second, all but one in 20 repeats
+			now = now.Add(50 * time.Millisecond)
+			if g.Unread(now) {
+				continue
+			}
+			g.Read(now, size, reads%20 > 0)
+			reads++
+		}
+		if small := size < 1<<20; small && reads != 1200 || !small && reads > 400 {
+			t.Errorf("bodies of %d: %d of 1200 were read", size, reads)
+		}
+		if g.Unread(now.Add(time.Minute)) {
+			t.Errorf("bodies of %d: refused unread a minute later", size)
+		}
+	}
+}
+
 func TestMemory(t *testing.T) {
 	var m Memory
 	if m.Repeats(start, 1) || !m.Empty(start) {

@@ -284,7 +284,7 @@ func TestWaitersStayWhereThereIsNothingElse(t *testing.T) {
 func TestHerdIsHeldBack(t *testing.T) {
 	a := target("a", "x", Limits{})
 	freed := 0
-	a.freed = func() { freed++ }
+	a.freed = func(*Target) { freed++ }
 	var streams []*Call
 	for i := range 200 {
 		at := t0.Add(time.Duration(i) * 200 * time.Millisecond)

@@ -44,6 +44,8 @@ type Pass struct {
 	Lonely   *Target   // a target that could not be connected to: once more, when there is no other
 	// Rand returns a number in [0,1).
 	Random func() float64
+
+	waited bool // for a slot, and asks again
 }
 
 // Refusal says why no target would take the call.
@@ -155,7 +157,12 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 		return c, refusal
 	}
 	if refusal.Open > 0 {
-		if c := m.lastResort(fresh, p, m.need(p.Now)); c != nil {
+		need := m.need(p.Now)
+		if need == breaker.Queue && !p.waited && p.Random() < heard {
+			need = breaker.Busy
+		}
+		p.waited = true
+		if c := m.lastResort(fresh, p, need); c != nil {
 			return c, refusal
 		}
 	}
@@ -224,6 +231,11 @@ func (m *Model) inOrder(fresh []scored, p *Pass, refusal *Refusal) *Call {
 	return m.try(crowded, p, refusal, (*Target).Try)
 }
 
+// heard is the share of the calls that are offered to a failing target although
+// another one is only waited for: what is known of it, its timers too, comes
+// from calls.
+const heard = 0.25
+
 // lastResort asks targets that are not closed.
 func (m *Model) lastResort(list []scored, p *Pass, need breaker.Need) *Call {
 	byRecent(list, p.Random)
@@ -233,13 +245,17 @@ func (m *Model) lastResort(list []scored, p *Pass, need breaker.Need) *Call {
 }
 
 // need is what the model has besides targets that are not closed: none, one
-// that is only busy, or with it a degraded model that takes the call.
+// that is only busy, or with it a degraded model that takes the call. One that
+// is known to bear no more now is waited for, as its own queue would be.
 func (m *Model) need(now time.Time) breaker.Need {
 	if !m.busy(now) {
 		return breaker.Nothing
 	}
 	if m.Fallback != nil && m.Fallback.busy(now) {
 		return breaker.Degraded
+	}
+	if slices.ContainsFunc(m.Entries, func(e Entry) bool { return e.laden(now) }) {
+		return breaker.Queue
 	}
 	return breaker.Busy
 }
@@ -339,7 +355,7 @@ func (e Entry) score(p *Pass) scored {
 		Entry:  e,
 		timed:  t.latency.Known(),
 		wait:   latency.Seconds(),
-		cost:   float64(t.calls.InFlight()+1) / (s * s),
+		cost:   float64(t.slots.Used().Calls+1) / (s * s),
 		share:  e.Weight * s * s,
 		recent: t.breaker.RecentShare(p.Now),
 		known:  slices.Contains(p.Avoid, t.spec.Domain),

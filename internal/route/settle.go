@@ -32,8 +32,10 @@ type Result struct {
 func (c *Call) FirstContent(now time.Time) {
 	t := c.Target
 	t.mu.Lock()
+	t.pass(now)
 	if c.listed {
 		t.answered(now, c)
+		t.timed(now, c)
 	}
 	t.breaker.FirstContent(now, c.permit)
 	if !c.settled && !c.served { // a trial has shown what it was to show: the stream may take minutes
@@ -48,7 +50,7 @@ func (c *Call) FirstContent(now time.Time) {
 	t.mu.Unlock()
 	t.tell(moved)
 	if herding && t.freed != nil { // a call that is held back may go
-		t.freed()
+		t.freed(t)
 	}
 }
 
@@ -66,7 +68,8 @@ func (c *Call) Settle(now time.Time, r Result) {
 		t.answered(now, c)
 	}
 	t.waiting.remove(c)
-	t.calls.Release()
+	t.learn(now, c, r.Verdict)
+	t.slots.Release(&c.slot)
 	t.settleTokens(now, c, r)
 	t.judge(now, c, r)
 	moved := t.after(now)
@@ -74,7 +77,7 @@ func (c *Call) Settle(now time.Time, r Result) {
 	t.tell(moved)
 	c.inform(now, BudgetResult(c, r.Verdict, now.Sub(c.start), r.Timeout))
 	if t.freed != nil {
-		t.freed()
+		t.freed(t)
 	}
 }
 
@@ -249,16 +252,22 @@ func (t *Target) tell(moved []breaker.Transition) {
 }
 
 // Poll runs the rules that need time to pass: slow and silent calls, expired
-// probe leases, cool-downs that are over. It returns false when nothing on
-// this target waits for time, so that the caller may stop polling until the
-// next call.
+// probe leases, cool-downs that are over, a limit that grows. It returns false
+// when nothing on this target waits for time, so that the caller may stop polling
+// until the next call.
 func (t *Target) Poll(now time.Time) bool {
 	t.mu.Lock()
 	next := t.breaker.Poll(now, spread(now, now))
+	t.pass(now)
+	news := t.news()
+	more := !next.IsZero() || t.adapting()
 	moved := t.after(now)
 	t.mu.Unlock()
 	t.tell(moved)
-	return !next.IsZero()
+	if news && t.freed != nil {
+		t.freed(t)
+	}
+	return more
 }
 
 // Drain takes the target out of rotation without touching calls in flight;
@@ -292,6 +301,7 @@ type State struct {
 	CoolKind    string           `json:"cool_down_kind,omitempty"`
 	KeyShare    float64          `json:"credential_share,omitempty"` // of the calls let in while some with the same credential are refused
 	Drained     bool             `json:"drained,omitempty"`
+	Load        Load             `json:"load"`
 	Latency     time.Duration    `json:"latency_ns,omitempty"` // mean, 0 until a call has ended well
 	Budget      budget.Snapshot  `json:"retry_budget"`
 }
@@ -305,7 +315,7 @@ func (t *Target) State(now time.Time) State {
 		Name: t.spec.Name, Provider: t.spec.Provider, Model: t.spec.Model, Region: t.spec.Region, Domain: t.spec.Domain,
 		Phase: phase.String(), PhaseNumber: phase.Number(), Breaker: t.breaker.Snapshot(now),
 		Healthy: t.breaker.Healthy(now), Success: t.breaker.SuccessShare(now),
-		InFlight: t.calls.InFlight(), Limit: t.spec.Limits.Concurrency, Drained: t.drained,
+		InFlight: t.slots.Used().Calls, Load: t.load(now), Limit: t.spec.Limits.Concurrency, Drained: t.drained,
 		Budget: t.budget.Snapshot(now),
 	}
 	if t.latency.Known() {

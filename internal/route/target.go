@@ -43,7 +43,7 @@ type Account struct {
 // goroutine. Time and randomness come from the caller.
 type Target struct {
 	moved func(name string, ts []breaker.Transition) // called without the lock
-	freed func()                                     // likewise, behind every settled call
+	freed func(*Target)                              // likewise, behind every settled call
 
 	mu      sync.Mutex
 	spec    Spec
@@ -52,7 +52,13 @@ type Target struct {
 	latency *learn.Latency
 	budget  *budget.Budget
 	cool    limit.CoolDown
-	calls   limit.Concurrency
+	slots   limit.Slots
+	adapt   limit.Adaptive // what the slots are limited to
+	fit     learn.Fit      // of first contents, for adapt
+	gaps    learn.Gaps     // of streams, likewise
+	hint    limit.Hint
+	full    bool // the last call found no slot
+	told    int  // calls that there was room for when those who wait were last told
 	rpm     *limit.GCRA
 	tpm     *limit.GCRA
 	waiting callList   // calls that have no content yet, oldest first
@@ -62,7 +68,7 @@ type Target struct {
 
 // NewTarget returns a target in good standing. moved hears every change of
 // the breaker's phase, freed of every call that ended; both may be nil.
-func NewTarget(spec Spec, account *Account, moved func(string, []breaker.Transition), freed func()) *Target {
+func NewTarget(spec Spec, account *Account, moved func(string, []breaker.Transition), freed func(*Target)) *Target {
 	t := &Target{account: account, moved: moved, freed: freed}
 	t.breaker = breaker.New(spec.Breaker)
 	t.latency = learn.NewLatency()
@@ -82,6 +88,7 @@ func (t *Target) Reconfigure(spec Spec, account *Account) {
 	if account != t.account {
 		t.account = account
 		t.cool.Forget()
+		t.hint = limit.Hint{}
 	}
 	t.breaker.Reconfigure(spec.Breaker)
 	t.budget.Reconfigure(spec.Budget)
@@ -95,7 +102,7 @@ func (t *Target) apply(spec Spec) {
 	if spec.Limits.TPM != t.spec.Limits.TPM || t.tpm == nil {
 		t.tpm = tokens(spec.Limits.TPM)
 	}
-	t.calls.Limit = spec.Limits.Concurrency
+	t.slots.Configured = spec.Limits.Concurrency
 	t.spec = spec
 }
 
@@ -149,7 +156,14 @@ type Query struct {
 	Now    time.Time
 	Rand   float64 // in [0,1)
 	Class  learn.Class
-	Tokens int64     // estimated tokens, prompt and answer
+	Tokens int64  // estimated tokens, prompt and answer
+	Prompt int64  // those of the prompt alone
+	Flow   string // whose call it is, for sharing the slots: the workload's name
+	// Rank is how little the request matters, 0 the most.
+	Rank uint8
+	// Lane is the share of the slots that quarantined calls may hold together; 0
+	// for a call that is not.
+	Lane   float64
 	Until  time.Time // the request's deadline
 	Cancel func(error)
 	// Proven asks for a target that is proven healthy, or none.
@@ -200,6 +214,9 @@ type Call struct {
 	account limit.Admission
 	class   learn.Class
 	tokens  int64
+	prompt  int64
+	slot    limit.Slot
+	mark    limit.Mark
 	extra   bool
 	patient bool
 	light   bool    // few others waited when it began
@@ -277,6 +294,24 @@ func (t *Target) TryLastResort(q Query) (*Call, Why, time.Time) {
 		}
 		return breaker.Permit{}, WhyBreaker
 	}, true)
+}
+
+// Room reports that the target's limits leave room for a call, and where the
+// rate does not, when it will. It does not say that a call would be admitted:
+// that is for Try.
+func (t *Target) Room(now time.Time) (free bool, when time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pass(now)
+	if !t.slots.Free() {
+		return false, time.Time{}
+	}
+	hinted, _ := t.hint.Ask(now, 1)
+	rated, _ := t.rpm.Peek(now, 1)
+	if wait := max(hinted, rated); wait > 0 && wait <= paced {
+		return false, now.Add(wait)
+	}
+	return true, time.Time{}
 }
 
 // crowded reports that another call would wait in the target's own queue.
@@ -359,25 +394,25 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if p50, n := t.latency.Quantile(q.Class, 0.5); !q.Patient && n > 0 && q.Now.Add(p50).After(q.Until) {
 		return nil, WhyDeadline, time.Time{}
 	}
-	if !t.calls.Free() {
+	if !t.free(q) {
 		return nil, WhyFull, time.Time{}
 	}
 	healthy := t.breaker.Healthy(q.Now)
 	if q.Proven && !healthy {
 		return nil, WhyBudget, time.Time{}
 	}
-	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, extra: q.Extra, patient: q.Patient, start: q.Now, cancel: q.Cancel, Last: last}
+	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, prompt: q.Prompt, extra: q.Extra, patient: q.Patient, start: q.Now, cancel: q.Cancel, Last: last}
 	c.Timeouts = t.latency.Timeouts(q.Class, t.spec.Bounds)
 	if q.Patient {
 		c.Timeouts.Slow, c.Timeouts.Silence = max(c.Timeouts.Slow, q.Until.Sub(q.Now)), 0
 	}
 
 	// Gates that hand something out come last and are undone in reverse.
+	if wait, ok := t.hint.Ask(q.Now, q.Tokens); !ok {
+		return rated(q.Now, wait)
+	}
 	if wait, ok := take(t.rpm, q.Now, 1); !ok {
-		if wait <= paced {
-			return nil, WhyFull, q.Now.Add(wait)
-		}
-		return nil, WhyRate, q.Now.Add(wait)
+		return rated(q.Now, wait)
 	}
 	if wait, ok := take(t.tpm, q.Now, q.Tokens); !ok {
 		give(t.rpm, q.Now, 1)
@@ -387,7 +422,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if why == Admitted && q.Extra && !healthy && !t.pay(q) {
 		t.release(q.Now, c)
 		why = WhyBudget
-		if t.calls.InFlight() > 0 && t.breaker.Unblemished(q.Now) {
+		if t.slots.Used().Calls > 0 && t.breaker.Unblemished(q.Now) {
 			why = WhyUnproven
 		}
 	}
@@ -400,7 +435,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if !q.Extra || c.Divert {
 		t.budget.Request(q.Now) // what was not charged funds what will be
 	}
-	t.calls.Acquire()
+	t.hold(q, c)
 	c.light = t.room.Light(q.Now, t.waiting.n)
 	t.waiting.push(c)
 	return c, Admitted, time.Time{}

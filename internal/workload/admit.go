@@ -20,8 +20,12 @@ const (
 // The reasons of refusals besides those of package admit.
 const (
 	ReasonRepeats    = "repeats"    // the allowance for repeats is used up
+	ReasonUnread     = "unread"     // so many bodies were those of refused repeats that not all are read
 	ReasonQuarantine = "quarantine" // with a share of nothing
 )
+
+// unreadWait is the wait that is advised to a request which was refused unread.
+const unreadWait = 5 * time.Second
 
 // repeats is what a workload knows of its callers' own retries.
 type repeats struct {
@@ -54,11 +58,15 @@ func (w *Workload) Begin(now time.Time, numbered bool, idempotency string) (a Ar
 	w.inflight++
 	a.again = numbered || a.key != 0 && w.repeats.failed.Repeats(now, a.key)
 	w.repeats.window.Add(now, a.again)
-	if !a.again {
-		return a, refusal, true
+	switch {
+	case a.again:
+		refusal, ok = w.repeated(now)
+		return a, refusal, ok
+	case w.repeats.gate.Unread(now):
+		w.unread++
+		return a, admit.Refusal{Reason: ReasonUnread, Wait: unreadWait}, false
 	}
-	refusal, ok = w.repeated(now)
-	return a, refusal, ok
+	return a, refusal, true
 }
 
 // Read looks at a request that has been read, unless it is known as a repeat: it
@@ -72,12 +80,15 @@ func (w *Workload) Read(now time.Time, a *Arrival, path string, body []byte) (ad
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.repeats.failed.Repeats(now, a.body) {
+		w.repeats.gate.Read(now, len(body), false)
 		w.repeats.gate.First(now)
 		return admit.Refusal{}, true
 	}
 	a.again = true
 	w.repeats.window.Again(now)
-	return w.repeated(now)
+	refusal, ok := w.repeated(now)
+	w.repeats.gate.Read(now, len(body), !ok)
+	return refusal, ok
 }
 
 // first counts a request that can repeat none, and reports that it is so.

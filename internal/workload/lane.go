@@ -32,6 +32,14 @@ type Placement struct {
 	Demand float64 `json:"demand,omitempty"`
 }
 
+// Limit is the share of concurrency and memory in quarantine, and 0 outside.
+func (p Placement) Limit() float64 {
+	if p.Lane != Quarantine {
+		return 0
+	}
+	return p.Share
+}
+
 // Traffic is what came in during the last minute.
 func (w *Workload) Traffic(now time.Time) repeat.Traffic {
 	w.mu.Lock()

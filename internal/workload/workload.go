@@ -49,6 +49,7 @@ type Workload struct {
 	inbound  int64 // requests that came in
 	again    int64 // of these, repeats by the caller's own retry loop
 	refused  int64 // of those, refused for being one too many
+	unread   int64 // requests refused because many bodies were those of such
 	attempts int64 // upstream calls made for it
 	inflight int64
 }
@@ -157,6 +158,7 @@ type State struct {
 	Inbound  int64           `json:"inbound"`
 	Repeats  int64           `json:"inbound_repeats"`
 	Refused  int64           `json:"refused_repeats"`
+	Unread   int64           `json:"refused_unread"`
 	Lane     Placement       `json:"lane"`
 	Attempts int64           `json:"attempts"`
 	InFlight int64           `json:"in_flight"`
@@ -171,7 +173,7 @@ func (w *Workload) State(now time.Time) State {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := State{
-		Name: w.name, Priority: w.spec.Priority.String(), Inbound: w.inbound, Repeats: w.again, Refused: w.refused,
+		Name: w.name, Priority: w.spec.Priority.String(), Inbound: w.inbound, Repeats: w.again, Refused: w.refused, Unread: w.unread,
 		Attempts: w.attempts, InFlight: w.inflight, In: w.repeats.window.Traffic(now).Amplification(), Budget: w.budget.Snapshot(now),
 		Lane: w.lane, Memory: w.memory.Bytes(),
 	}

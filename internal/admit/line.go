@@ -1,0 +1,305 @@
+package admit
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/queue"
+)
+
+// Line is where requests wait for one of the targets that may serve them: few,
+// not for long, in the order that package queue gives them. Whoever frees
+// something calls Notify, and one of those who wait for it is woken; where a
+// rate has to be waited out, the line wakes one when it is time. It is safe for
+// concurrent use; the lock is never held while anybody waits or tries.
+type Line struct {
+	room    func(queue.Key) (free bool, when time.Time)
+	waiting atomic.Int64 // in line
+
+	mu     sync.Mutex
+	queue  *queue.Queue
+	alarms []alarm // what becomes free by time alone
+	timer  *time.Timer
+	rings  time.Time // when it does, zero when it is not set
+}
+
+type alarm struct {
+	key queue.Key
+	at  time.Time
+}
+
+// Waiter is one request in line. It is used once.
+type Waiter struct {
+	Flow     string // the workload
+	Caller   uint64 // hash of a caller without one, who is dealt a flow in place of Flow; 0 for none
+	Priority queue.Priority
+	Cost     int64       // tokens expected
+	Lease    *Lease      // what it holds while it waits
+	Deadline time.Time   // the request's own, zero for none
+	Keys     []queue.Key // what may serve it
+
+	item queue.Item
+	wake chan struct{} // holds at most one signal
+}
+
+// NewLine returns an empty line. room says whether a key is free, that is has
+// room for one more, and if it is not, when time alone will make it so, zero for
+// never. It is called under the line's lock and may not call the line.
+func NewLine(c queue.Config, room func(queue.Key) (free bool, when time.Time)) *Line {
+	return &Line{room: room, queue: queue.New(c)}
+}
+
+// Reconfigure changes the bounds for those who come from now on.
+func (l *Line) Reconfigure(c queue.Config) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue.Reconfigure(c)
+}
+
+// Waiting is the number of requests in line and the bytes they hold.
+func (l *Line) Waiting() (requests int, bytes int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.Waiting()
+}
+
+// Empty reports that nobody waits. It takes no lock.
+func (l *Line) Empty() bool { return l.waiting.Load() == 0 }
+
+// MustWait reports that whoever wants one of the keys would overtake somebody
+// by trying at once: others of its class or of a more important one wait for each
+// of them, and it is not known to be free for anybody.
+func (l *Line) MustWait(keys []queue.Key, p queue.Priority) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range keys {
+		if !l.queue.Ahead(k, p) {
+			return false
+		}
+	}
+	return !l.open(time.Now(), keys)
+}
+
+// open reports that one of the keys is there for a newcomer that others are
+// ahead of: it is free and was offered to all of them in vain. What is free and
+// has not been offered is now.
+func (l *Line) open(now time.Time, keys []queue.Key) (open bool) {
+	for _, k := range keys {
+		switch {
+		case l.queue.Promised(k) || !l.check(now, k):
+		case l.queue.Vain(k):
+			open = true
+		default:
+			l.tell(now, k)
+		}
+	}
+	return open
+}
+
+// Notify says that something has been freed.
+func (l *Line) Notify(k queue.Key) {
+	if l.Empty() { // whoever joins from now on looks by itself
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.offer(time.Now(), k)
+}
+
+// offer tells one who wants the key, when there is room for it.
+func (l *Line) offer(now time.Time, k queue.Key) {
+	if l.queue.Wanted(k) && l.check(now, k) {
+		l.tell(now, k)
+	}
+}
+
+// tell tells one who wants the key that it is free.
+func (l *Line) tell(now time.Time, k queue.Key) {
+	if it := l.queue.Next(now, k); it != nil {
+		l.wake(it)
+	}
+	l.sweep()
+}
+
+// check reports that there is room for the key, and else sees to it that it is
+// offered when time has made some.
+func (l *Line) check(now time.Time, k queue.Key) bool {
+	free, when := l.room(k)
+	if !free && when.After(now) {
+		l.alarm(k, when)
+	}
+	return free
+}
+
+// wake signals those who have been told something. It never blocks: each of
+// them had no signal before.
+func (l *Line) wake(items ...*queue.Item) {
+	for _, it := range items {
+		it.Owner.(*Waiter).wake <- struct{}{}
+	}
+}
+
+// sweep wakes those who have been thrown out and keeps the count.
+func (l *Line) sweep() {
+	l.wake(l.queue.Gone()...)
+	n, _ := l.queue.Waiting()
+	l.waiting.Store(int64(n))
+}
+
+// WaitFor waits until try returns true, and says Dispatched then; else it says
+// why not: the line is full, the wait is over, somebody else had to have the
+// place, or ctx ended. try runs on the caller's goroutine: at once when
+// something is free that is of no use to the others, and after each signal. A signal that
+// does not help goes to the next, and so does one that reaches a request as it
+// leaves, also by a panic in try.
+func (l *Line) WaitFor(ctx context.Context, w *Waiter, try func() bool) queue.Fate {
+	look, fate := l.join(w)
+	if fate != queue.Waiting {
+		return fate
+	}
+	defer l.leave(w)
+	if look && try() {
+		l.served(w)
+		return queue.Dispatched
+	}
+	timer := time.NewTimer(time.Until(w.item.Until()))
+	defer timer.Stop()
+	for {
+		select {
+		case <-w.wake:
+		case <-timer.C:
+			return queue.Expired
+		case <-ctx.Done():
+			return queue.Removed
+		}
+		if fate := l.heard(w); fate != queue.Told {
+			return fate
+		}
+		if try() {
+			l.served(w)
+			return queue.Dispatched
+		}
+		l.pass(w)
+	}
+}
+
+// join puts w in line. look says that it may try once. What was freed just
+// before it came and told nobody is offered.
+func (l *Line) join(w *Waiter) (look bool, fate queue.Fate) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if w.Caller != 0 {
+		w.Flow = l.queue.Shard(w.Priority, w.Caller)
+	}
+	w.wake = make(chan struct{}, 1)
+	w.item = queue.Item{
+		Flow: w.Flow, Priority: w.Priority, Cost: w.Cost, Bytes: w.Lease.Bytes(), Deadline: w.Deadline, Keys: w.Keys, Owner: w,
+	}
+	fate = l.queue.Push(now, &w.item)
+	l.sweep()
+	if fate != queue.Waiting {
+		return false, fate
+	}
+	return l.open(now, w.Keys), fate
+}
+
+// heard is what w was woken for.
+func (l *Line) heard(w *Waiter) queue.Fate {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if w.item.Fate() == queue.Told && !time.Now().Before(w.item.Until()) {
+		return queue.Expired
+	}
+	return w.item.Fate()
+}
+
+// served takes w out of line. What is left of what it was told of is offered to
+// the next: one signal may stand for more than one slot.
+func (l *Line) served(w *Waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, told := time.Now(), w.item.Fate() == queue.Told
+	l.wake(l.queue.Done(now, &w.item)...)
+	if told {
+		l.offer(now, w.item.Key())
+	}
+	l.sweep()
+}
+
+// pass hands on what did not help w, unless somebody else has taken it.
+func (l *Line) pass(w *Waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.check(now, w.item.Key()) {
+		l.wake(l.queue.Pass(now, &w.item)...)
+	} else {
+		l.wake(l.queue.Spent(now, &w.item)...)
+	}
+	l.sweep()
+}
+
+// leave takes w out of line if it is still there.
+func (l *Line) leave(w *Waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now, fate := time.Now(), queue.Removed
+	if !now.Before(w.item.Until()) {
+		fate = queue.Expired
+	}
+	l.wake(l.queue.Remove(now, &w.item, fate)...)
+	l.sweep()
+}
+
+// Settle corrects what w was charged to the tokens that it really used.
+func (l *Line) Settle(w *Waiter, actual int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue.Settle(w.Priority, w.Flow, w.Cost, actual)
+}
+
+// alarm has the key offered at a time.
+func (l *Line) alarm(k queue.Key, when time.Time) {
+	for i := range l.alarms {
+		if l.alarms[i].key == k {
+			l.alarms[i].at = when
+			l.set(when)
+			return
+		}
+	}
+	l.alarms = append(l.alarms, alarm{k, when})
+	l.set(when)
+}
+
+// set has the alarms looked at no later than when.
+func (l *Line) set(when time.Time) {
+	if !l.rings.IsZero() && !when.Before(l.rings) {
+		return
+	}
+	l.rings = when
+	if l.timer == nil {
+		l.timer = time.AfterFunc(time.Until(when), l.ring)
+	} else {
+		l.timer.Reset(time.Until(when))
+	}
+}
+
+// ring offers what has become free by time.
+func (l *Line) ring() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.rings = time.Time{}
+	due := l.alarms
+	l.alarms = nil
+	for _, a := range due {
+		if now.Before(a.at) {
+			l.alarm(a.key, a.at)
+		} else {
+			l.offer(now, a.key)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package attempt
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/admit"
+	"github.com/hourthree/hourthree/internal/queue"
+	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/workload"
+)
+
+// proofWait is how long an extra attempt may wait for its target to prove
+// itself healthy. When a target opens, all that waited for it turns to the
+// next at once; the few that the allowance pays for are the proof that lets
+// the others through.
+const proofWait = time.Second
+
+// What is waited for in line: a *route.Target stands for a slot of it, proof for
+// its being proven healthy. They are kept apart because who waits for proof does
+// not wait for a slot, and must not keep anybody from one.
+type proof struct{ target *route.Target }
+
+// NewLine is a line in which requests wait for targets.
+func NewLine(c queue.Config) *admit.Line { return admit.NewLine(c, room) }
+
+func room(k queue.Key) (free bool, when time.Time) {
+	if t, ok := k.(*route.Target); ok {
+		return t.Room(time.Now())
+	}
+	return true, time.Time{}
+}
+
+// Freed says that a call of the target ended, or that one which is held back
+// may go.
+func Freed(l *admit.Line, t *route.Target) {
+	l.Notify(t)
+	l.Notify(proof{t})
+}
+
+// pick asks the model for the next call. Where a moment may bring one, a
+// freed slot or the proof that a target is healthy, it waits that moment, and
+// so it does where others wait already. The reason for none is left in refusal.
+func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *route.Call) {
+	x.waited, x.refusal = nil, route.Refusal{}
+	tried := false
+	try := func() bool {
+		tried = true
+		x.pass.Query = x.query(cancel)
+		call, x.refusal = x.model.Pick(&x.pass)
+		return call != nil || !x.refusal.Brief()
+	}
+	if !x.mustWait() && try() || x.req.Line == nil {
+		return call
+	}
+	for end := time.Now().Add(proofWait); ; {
+		round := time.Now()
+		w := x.waiter()
+		fate := x.req.Line.WaitFor(ctx, w, try)
+		now := time.Now()
+		switch {
+		case call != nil:
+			x.waited = w
+			return call
+		case fate == queue.Dispatched:
+			x.req.Line.Settle(w, 0) // it was charged, and gave up
+		case !tried: // all that it may go to is full, or it would have tried
+			x.refusal.Full = len(w.Keys)
+		}
+		waited := now.Sub(round) > time.Millisecond // else there is no room to wait in
+		if x.refusal.Unproven == 0 || fate != queue.Expired || !waited || ctx.Err() != nil || !now.Before(end) {
+			return nil
+		}
+	}
+}
+
+// mustWait reports that a try now would overtake those who wait.
+func (x *run) mustWait() bool {
+	l := x.req.Line
+	return l != nil && !l.Empty() && l.MustWait(x.slots(nil), x.req.Priority)
+}
+
+// waiter is the request in line. It waits for what refused it: a slot, or what
+// proves a target healthy.
+func (x *run) waiter() *admit.Waiter {
+	w := &admit.Waiter{
+		Flow: x.req.Workload.Name(), Priority: x.req.Priority, Cost: x.req.Tokens, Lease: x.req.Ticket.Lease(), Deadline: x.req.Deadline,
+	}
+	if w.Flow == workload.Open {
+		w.Caller = x.req.Caller
+	}
+	if x.refusal.Full > 0 || x.refusal.Unproven == 0 {
+		w.Keys = x.slots(w.Keys)
+	}
+	if x.refusal.Unproven > 0 {
+		for _, k := range x.slots(nil) {
+			w.Keys = append(w.Keys, proof{k.(*route.Target)})
+		}
+	}
+	return w
+}
+
+// slots appends the targets that the request may go to: those it has not tried,
+// or all where it has tried every one.
+func (x *run) slots(keys []queue.Key) []queue.Key {
+	for _, e := range x.model.Entries {
+		if !slices.Contains(x.pass.Tried, e.Target) {
+			keys = append(keys, e.Target)
+		}
+	}
+	if len(keys) > 0 {
+		return keys
+	}
+	for _, e := range x.model.Entries {
+		keys = append(keys, e.Target)
+	}
+	return keys
+}
+
+// correct charges the request's flow what the call really used.
+func (x *run) correct(tokens int64) {
+	if x.waited != nil && tokens >= 0 {
+		x.req.Line.Settle(x.waited, tokens)
+	}
+}
