@@ -58,7 +58,7 @@ func main() {
 	}
 }
 
-// rest of the run's parts.
+// How long the run's parts take.
 const (
 	longestPhase  = 20 * time.Second
 	shortestPhase = 6 * time.Second
@@ -138,7 +138,7 @@ func play(ctx context.Context, o options, r *router, up *upstreams) (*findings, 
 		<-watched
 	}()
 	s := newSchedule(o.seed)
-	f.traffic = newTraffic(nil, r, up)
+	f.traffic = newTraffic(r, up)
 	kinds := len(phases())
 	warm := o.duration / 10 / time.Duration(kinds)
 	if err := f.stretch(ctx, s, warm*time.Duration(kinds), warm); err != nil {

@@ -51,9 +51,9 @@ type loss struct {
 // counts are outcomes of the small workload while the upstreams were healthy.
 type counts struct{ sent, good int }
 
-func newTraffic(ctx context.Context, r *router, up *upstreams) *traffic {
+func newTraffic(r *router, up *upstreams) *traffic {
 	return &traffic{
-		ctx: ctx, router: r, up: up, crowd: crowd{slots: make(chan struct{}, atOnce)}, results: map[string]map[string]int{},
+		router: r, up: up, crowd: crowd{slots: make(chan struct{}, atOnce)}, results: map[string]map[string]int{},
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 50, IdleConnTimeout: 2 * time.Second, DisableCompression: true}},
 	}
 }

@@ -106,15 +106,12 @@ const points = 10
 func (f *findings) print(w io.Writer, checks []check) (passed bool) {
 	fmt.Fprintf(w, "%6s %-13s %5s %5s %6s %6s %6s %5s %5s %6s %5s\n", "time", "phase", "RSS", "heap", "ledger", "gorout", "inflt", "queue", "calls", "series", "files")
 	all := f.watch.samples
-	for i := range points {
-		if len(all) == 0 {
-			break
-		}
-		s := all[(i+1)*len(all)/points-min(1, (i+1)*len(all)/points)]
+	for i := range min(points, len(all)) {
+		s := all[(i+1)*len(all)/min(points, len(all))-1]
 		fmt.Fprintf(w, "%6s %-13.13s %5d %5d %6d %6d %6d %5d %5d %6d %5d\n", time.Duration(s.Seconds*float64(time.Second)).Round(time.Second),
 			s.Phase, s.RSS/mib, s.Heap/mib, s.Reserved/mib, s.Goroutines, s.InFlight, s.Queue, s.Calls, s.Series, s.Files)
 	}
-	fmt.Fprintf(w, "memory in MiB; ledger: of %s; calls: of all targets\n\n", mibs(all[len(all)-1].Limit))
+	fmt.Fprint(w, "memory in MiB; calls: of all targets\n\n")
 	for _, kind := range slices.Sorted(maps.Keys(f.traffic.results)) {
 		line := fmt.Sprintf("%-14s", kind)
 		for _, outcome := range slices.Sorted(maps.Keys(f.traffic.results[kind])) {
