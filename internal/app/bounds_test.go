@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -161,6 +162,9 @@ func TestJ01BodiesBeyondTheLedger(t *testing.T) {
 							if in.n.Load() <= 512<<10 {
 								early.Add(1)
 							}
+							if wait, err := strconv.Atoi(resp.Header.Get("Retry-After")); err != nil || wait < 1 || resp.Header.Get("X-Should-Retry") != "false" { // J14
+								t.Errorf("Retry-After %q, X-Should-Retry %q", resp.Header.Get("Retry-After"), resp.Header.Get("X-Should-Retry"))
+							}
 						default:
 							t.Errorf("status %d, class %q: %.200s", resp.StatusCode, resp.Header.Get("Hourthree-Class"), body)
 						}
@@ -179,6 +183,24 @@ func TestJ01BodiesBeyondTheLedger(t *testing.T) {
 				r.good(r.do(ask{}), "from one")
 			})
 		})
+	}
+}
+
+// TestJ06LargeBodiesPassByDefault: no setting is needed for what providers take,
+// 34 MB at the most (J09).
+func TestJ06LargeBodiesPassByDefault(t *testing.T) {
+	for _, size := range []int{1 << 20, 20 << 20, 35 << 20} {
+		for _, length := range []int64{0, -1} { // announced, chunked
+			t.Run(fmt.Sprint(size, length), func(t *testing.T) {
+				u1 := upstream("u1", answers("from one"))
+				run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+					r.good(r.do(ask{body: `{"model":"m","x":"` + strings.Repeat("a", size) + `"}`, length: length}), "from one")
+					if n := len(u1.request(0).body); n < size {
+						t.Errorf("%d of %d bytes went up", n, size)
+					}
+				})
+			})
+		}
 	}
 }
 
