@@ -222,9 +222,14 @@ func (t *traffic) readSlowly(rnd *rand.Rand) string {
 		return failed(ctx)
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return said(resp)
+	}
 	p := make([]byte, 4<<10)
 	for {
-		if _, err := io.ReadFull(resp.Body, p); err != nil {
+		if _, err := io.ReadFull(resp.Body, p); err == io.EOF || err == io.ErrUnexpectedEOF {
+			return said(resp)
+		} else if err != nil {
 			return fmt.Sprint(resp.StatusCode, " ", failed(ctx))
 		}
 		if !rest(ctx, 50*time.Millisecond) {
@@ -324,13 +329,13 @@ func (t *traffic) wellBehaved(seed uint64) {
 			return
 		}
 		l.Took = time.Since(start).Seconds()
-		t.count("small workload", l.Outcome)
+		t.count("small, "+l.Phase, l.Outcome)
 		if counts {
 			t.note(l)
 		}
 	})
 	if !ok {
-		t.count("small workload", "not sent")
+		t.count("small, "+l.Phase, "not sent")
 	}
 }
 

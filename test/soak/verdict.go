@@ -113,12 +113,12 @@ func (f *findings) print(w io.Writer, checks []check) (passed bool) {
 	}
 	fmt.Fprint(w, "memory in MiB; calls: of all targets\n\n")
 	for _, kind := range slices.Sorted(maps.Keys(f.traffic.results)) {
-		line := fmt.Sprintf("%-14s", kind)
+		line := fmt.Sprintf("%-19s", kind)
 		for _, outcome := range slices.Sorted(maps.Keys(f.traffic.results[kind])) {
 			word := fmt.Sprintf("  %s: %d", outcome, f.traffic.results[kind][outcome])
 			if len(line)+len(word) > 80 {
 				fmt.Fprintln(w, line)
-				line = strings.Repeat(" ", 14)
+				line = strings.Repeat(" ", 19)
 			}
 			line += word
 		}
