@@ -51,7 +51,7 @@ func conf(addrs []string, listen, admin string, narrow int) string {
 	}
 	fmt.Fprintf(&b, "passthrough: {/v1/files: a}\nworkloads:\n  small: {keys: [%s]}\n  greedy: {keys: [%s], %s}\n  mute: {keys: [%s]}\n",
 		keySmall, keyGreedy, "limits: {concurrency: 200}", keyMute)
-	b.WriteString("defaults:\n  timeouts: {idle: 10s, total: 1m}\n  breaker: {cool_down: 1s, max_cool_down: 5s, ramp: 5s}\nhttp: {write_timeout: 5s, drain: 5s}\n")
+	b.WriteString("defaults:\n  timeouts: {idle: 15s, total: 1m}\n  breaker: {cool_down: 1s, max_cool_down: 5s, ramp: 5s}\nhttp: {write_timeout: 5s, drain: 5s}\n")
 	return b.String()
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math/rand/v2"
+	"sort"
 	"sync"
 	"time"
 )
@@ -95,11 +96,13 @@ func newSchedule(seed uint64) *schedule {
 	return &schedule{rnd: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// next is the phase that follows: all of them in random order, again and again.
+// next is the phase that follows: the healthy ones in random order, then the
+// others, again and again.
 func (s *schedule) next() phase {
 	if len(s.order) == 0 {
 		s.order = phases()
 		s.rnd.Shuffle(len(s.order), func(i, j int) { s.order[i], s.order[j] = s.order[j], s.order[i] })
+		sort.SliceStable(s.order, func(i, j int) bool { return s.order[i].well && !s.order[j].well })
 	}
 	p := s.order[0]
 	s.order = s.order[1:]
@@ -127,7 +130,11 @@ func (s *schedule) run(ctx context.Context, p phase, length time.Duration, t *tr
 	if err := s.weather(p, t); err != nil {
 		return err
 	}
-	t.phase, t.began, t.well = p.name, began, p.well
+	if t.phase = p.name; !p.well {
+		t.well = time.Time{}
+	} else if t.well.IsZero() {
+		t.well = began
+	}
 	if err := s.reload(t); err != nil {
 		return err
 	}

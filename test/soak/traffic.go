@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// recovery is how long after the beginning of a healthy phase the small
-// workload's losses are still those of the phase before.
-const recovery = 3 * time.Second
+// recovery is how long after an outage the small workload's losses are still
+// that outage's: the longest cool-down and the ramp of conf.
+const recovery = 10 * time.Second
 
 // traffic is everything that clients do. The schedule's goroutine alone calls
 // begin and wellBehaved.
@@ -30,19 +30,19 @@ type traffic struct {
 	crowd  crowd
 	names  atomic.Int64 // model names made up so far
 	phase  string
-	began  time.Time // the phase
-	well   bool      // the upstreams are healthy
+	well   time.Time // since when the upstreams are healthy, zero for not
 
 	mu      sync.Mutex
 	results map[string]map[string]int // by kind and outcome
 	small   counts
-	losses  []loss // the first of the small workload
+	late    float64 // seconds into health of its last loss that is an outage's
+	losses  []loss  // the first of the small workload
 }
 
 // loss is a request of the small workload that was not served.
 type loss struct {
 	Phase   string  `json:"phase"`
-	Into    float64 `json:"seconds_into_phase"`
+	Into    float64 `json:"seconds_into_health"`
 	Took    float64 `json:"seconds"`
 	Outcome string  `json:"outcome"`
 	Answer  string  `json:"answer,omitempty"`
@@ -103,7 +103,11 @@ func (t *traffic) play(k kind, rnd *rand.Rand) string {
 		if k == quietOne {
 			model = modelQuiet
 		}
-		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+		stay := 12 * time.Second
+		if rnd.IntN(50) == 0 {
+			stay *= 2 // until the router ends it
+		}
+		ctx, cancel := context.WithTimeout(ctx, stay)
 		defer cancel()
 		return t.exchange(ctx, keyMute, question{model, true}, 2<<10, rnd)
 	case repeating, equalBody:
@@ -320,7 +324,10 @@ func (l leaving) Read([]byte) (int, error) {
 // wellBehaved is one request of the small workload, which never repeats one.
 func (t *traffic) wellBehaved(seed uint64) {
 	rnd, start := rand.New(rand.NewPCG(seed, 0)), time.Now()
-	l, counts := loss{Phase: t.phase, Into: start.Sub(t.began).Seconds()}, t.well && start.Sub(t.began) > recovery
+	l, well := loss{Phase: t.phase}, !t.well.IsZero()
+	if well {
+		l.Into = start.Sub(t.well).Seconds()
+	}
 	ok := t.crowd.enter(func() {
 		ctx, cancel := context.WithTimeout(t.ctx, 30*time.Second)
 		defer cancel()
@@ -330,7 +337,7 @@ func (t *traffic) wellBehaved(seed uint64) {
 		}
 		l.Took = time.Since(start).Seconds()
 		t.count("small, "+l.Phase, l.Outcome)
-		if counts {
+		if well {
 			t.note(l)
 		}
 	})
@@ -366,6 +373,12 @@ const lossesKept = 200
 func (t *traffic) note(l loss) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if l.Into < recovery.Seconds() {
+		if l.Outcome != "200" {
+			t.late = max(t.late, l.Into)
+		}
+		return
+	}
 	t.small.sent++
 	if l.Outcome == "200" {
 		t.small.good++

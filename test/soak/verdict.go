@@ -134,8 +134,9 @@ func (f *findings) print(w io.Writer, checks []check) (passed bool) {
 		fmt.Fprintf(w, "%s  %-29s %-12s %.31s\n", word, c.What, c.Want, c.Got)
 	}
 	for _, l := range f.traffic.losses[:min(5, len(f.traffic.losses))] {
-		fmt.Fprintf(w, "      the small workload got %s, %.1f s into %s\n", l.Outcome, l.Into, l.Phase)
+		fmt.Fprintf(w, "      the small workload got %s in %s, %.1f s after an outage\n", l.Outcome, l.Phase, l.Into)
 	}
+	fmt.Fprintf(w, "note  last loss of the small workload behind an outage: after %.1f s\n", f.traffic.late)
 	for _, l := range f.alarms[:min(3, len(f.alarms))] {
 		fmt.Fprintf(w, "      %.74s\n", l)
 	}
