@@ -17,7 +17,7 @@ import (
 
 const (
 	// goMemory is the router's GOMEMLIMIT; its ledger is 0.6 of it.
-	goMemory = 256 << 20
+	goMemory = 384 << 20
 	// besides is what a process has in memory that GOMEMLIMIT does not count:
 	// the pages of the binary itself, mostly.
 	besides = 64 << 20
@@ -28,6 +28,7 @@ const (
 	keySmall  = "soak-key-of-the-small-one" // behaves well
 	keyGreedy = "soak-key-of-the-greedy-one"
 	keyMute   = "soak-key-of-the-mute-one"
+	keyBulk   = "soak-key-of-the-one-with-large-bodies"
 )
 
 var providers = []string{"a", "b", "c", "d", "e"}
@@ -49,8 +50,8 @@ func conf(addrs []string, listen, admin string, narrow int) string {
 	for _, name := range []string{modelMute, modelQuiet, modelFlood} {
 		fmt.Fprintf(&b, "  %s: {targets: [{provider: d, timeouts: {headers: 1m, first_content: 1m}}]}\n", name)
 	}
-	fmt.Fprintf(&b, "passthrough: {/v1/files: a}\nworkloads:\n  small: {keys: [%s]}\n  greedy: {keys: [%s], %s}\n  mute: {keys: [%s]}\n",
-		keySmall, keyGreedy, "limits: {concurrency: 200}", keyMute)
+	fmt.Fprintf(&b, "passthrough: {/v1/files: a}\nworkloads:\n  small: {keys: [%s]}\n  greedy: {keys: [%s], %s}\n  mute: {keys: [%s]}\n  bulk: {keys: [%s]}\n",
+		keySmall, keyGreedy, "limits: {concurrency: 200}", keyMute, keyBulk)
 	b.WriteString("defaults:\n  timeouts: {idle: 15s, total: 1m}\n  breaker: {cool_down: 1s, max_cool_down: 5s, ramp: 5s}\nhttp: {write_timeout: 5s, drain: 5s}\n")
 	return b.String()
 }

@@ -86,7 +86,7 @@ func (t *traffic) play(k kind, rnd *rand.Rand) string {
 	case huge:
 		ctx, cancel := context.WithTimeout(ctx, 8*time.Second)
 		defer cancel()
-		key := []string{keyGreedy, keyMute}[rnd.IntN(2)]
+		key := []string{keyGreedy, keyBulk}[rnd.IntN(2)]
 		return t.exchange(ctx, key, question{[]string{modelMute, modelQuiet}[rnd.IntN(2)], true}, 10<<20, rnd)
 	case queued:
 		return t.exchange(ctx, keyGreedy, question{"narrow", false}, size(rnd, 16<<10), rnd)
