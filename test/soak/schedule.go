@@ -127,13 +127,14 @@ func (s *schedule) run(ctx context.Context, p phase, length time.Duration, t *tr
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
 	began := time.Now()
-	if err := s.weather(p, t); err != nil {
-		return err
-	}
 	if t.phase = p.name; !p.well {
 		t.well = time.Time{}
+		t.outages.Add(1)
 	} else if t.well.IsZero() {
 		t.well = began
+	}
+	if err := s.weather(p, t); err != nil {
+		return err
 	}
 	if err := s.reload(t); err != nil {
 		return err

@@ -23,14 +23,15 @@ const recovery = 10 * time.Second
 // traffic is everything that clients do. The schedule's goroutine alone calls
 // begin and wellBehaved.
 type traffic struct {
-	ctx    context.Context // of the clients: its end ends them
-	router *router
-	up     *upstreams
-	client *http.Client
-	crowd  crowd
-	names  atomic.Int64 // model names made up so far
-	phase  string
-	well   time.Time // since when the upstreams are healthy, zero for not
+	ctx     context.Context // of the clients: its end ends them
+	router  *router
+	up      *upstreams
+	client  *http.Client
+	crowd   crowd
+	names   atomic.Int64 // model names made up so far
+	outages atomic.Int64 // begun so far
+	phase   string
+	well    time.Time // since when the upstreams are healthy, zero for not
 
 	mu      sync.Mutex
 	results map[string]map[string]int // by kind and outcome
@@ -324,7 +325,7 @@ func (l leaving) Read([]byte) (int, error) {
 // wellBehaved is one request of the small workload, which never repeats one.
 func (t *traffic) wellBehaved(seed uint64) {
 	rnd, start := rand.New(rand.NewPCG(seed, 0)), time.Now()
-	l, well := loss{Phase: t.phase}, !t.well.IsZero()
+	l, well, outage := loss{Phase: t.phase}, !t.well.IsZero(), t.outages.Load()
 	if well {
 		l.Into = start.Sub(t.well).Seconds()
 	}
@@ -337,7 +338,7 @@ func (t *traffic) wellBehaved(seed uint64) {
 		}
 		l.Took = time.Since(start).Seconds()
 		t.count("small, "+l.Phase, l.Outcome)
-		if well {
+		if well && t.outages.Load() == outage { // else the next one may have met it
 			t.note(l)
 		}
 	})
