@@ -59,6 +59,10 @@ bench-faults: ## the fault matrix against nginx and no router
 bench-overload: ## goodput at 1 to 10 times the capacity against nginx and no proxy
 	go run ./bench/overload
 
+.PHONY: soak
+soak: ## 20 minutes (SOAK="-short": 60 s) of every kind of traffic against the built router
+	go run ./test/soak $(SOAK)
+
 .PHONY: generate
 generate: ## schemas of configuration and drills, their reference and pages
 	go generate ./...

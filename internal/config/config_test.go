@@ -117,6 +117,22 @@ func TestDefaultsStayWhereNothingIsSaid(t *testing.T) {
 	}
 }
 
+// TestASwitch: true and false are taken, as words and through ${…}, and nothing
+// else is.
+func TestASwitch(t *testing.T) {
+	for text, want := range map[string]bool{"false": false, "true": true, `"${SWITCH}"`: false} {
+		c, ps := Parse("h.yaml", []byte(base+"quarantine: {automatic: "+text+", share: 0.1}\n"), env("KEY", "x", "SWITCH", "false"))
+		if ps != nil || c.Quarantine.Automatic != want {
+			t.Errorf("%s: %v", text, ps)
+		}
+	}
+	for _, text := range []string{"no", "1", "\"\"", "[true]"} {
+		if _, ps := Parse("h.yaml", []byte(base+"quarantine: {automatic: "+text+"}\n"), env("KEY", "x")); ps == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}
+
 func TestSimulatedDefaultsAndZeros(t *testing.T) {
 	c := good(t, `
 providers:

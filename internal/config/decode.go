@@ -131,7 +131,7 @@ type valueError struct{ message, hint string }
 
 func (e valueError) Error() string { return e.message }
 
-// plain sets a string or a number.
+// plain sets a string, a number or a switch.
 func plain(n *yaml.Node, v reflect.Value, text, shown string, tag reflect.StructTag) error {
 	switch v.Kind() {
 	case reflect.String:
@@ -143,6 +143,12 @@ func plain(n *yaml.Node, v reflect.Value, text, shown string, tag reflect.Struct
 		}
 		v.SetString(text)
 		return oneOf(text, shown, tag)
+	case reflect.Bool:
+		if text != "true" && text != "false" {
+			return errors.New("must be true or false")
+		}
+		v.SetBool(text == "true")
+		return nil
 	case reflect.Int, reflect.Int64:
 		i, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {

@@ -76,10 +76,18 @@ type Transition struct {
 	At     time.Time
 }
 
+// Crash is a request whose handler panicked: a mistake of the router's own.
+type Crash struct {
+	RequestID string
+	What      string // without anything of the request
+	Stack     []byte
+}
+
 // Listener receives the facts. A nil function is skipped.
 type Listener struct {
 	Attempt    func(*Attempt)
 	Request    func(*Request)
+	Crash      func(*Crash)
 	Transition func(Transition)
 }
 
@@ -94,6 +102,13 @@ func (l *Listener) AttemptDone(a *Attempt) {
 func (l *Listener) RequestDone(r *Request) {
 	if l != nil && l.Request != nil {
 		l.Request(r)
+	}
+}
+
+// Crashed states that a request's handler panicked.
+func (l *Listener) Crashed(c *Crash) {
+	if l != nil && l.Crash != nil {
+		l.Crash(c)
 	}
 }
 

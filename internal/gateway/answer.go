@@ -2,7 +2,10 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"time"
 
@@ -136,13 +139,12 @@ func (x *inbound) turnAway(r fault.Refusal, message string) {
 	x.sent.class, x.sent.reason = r.Class, r.Reason
 	advice := x.Clients.Advise(r, x.r.UserAgent(), x.Random())
 	x.headers(r.Class)
-	h := x.w.Header()
 	if advice.RetryAfter > 0 {
-		seconds := int64((advice.RetryAfter + time.Second - 1) / time.Second)
-		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
-		h.Set("Retry-After-Ms", strconv.FormatInt(seconds*1000, 10))
+		seconds := strconv.FormatInt(int64((advice.RetryAfter+time.Second-1)/time.Second), 10)
+		x.header("Retry-After", seconds)
+		x.header("Retry-After-Ms", seconds+"000")
 	}
-	h.Set("X-Should-Retry", "false")
+	x.header("X-Should-Retry", "false")
 	x.fail(advice.Status, wire.ErrorBody{Message: message, Type: advice.Type, Code: advice.Code, Class: r.Class.String()})
 }
 
@@ -150,19 +152,33 @@ func (x *inbound) turnAway(r fault.Refusal, message string) {
 func (x *inbound) reject(status int, class fault.Class, code, message, param string) {
 	x.sent.class, x.sent.reason = class, code
 	x.headers(class)
-	x.w.Header().Set("X-Should-Retry", "false")
+	x.header("X-Should-Retry", "false")
 	x.fail(clientStatus(status), wire.ErrorBody{Message: message, Type: "invalid_request_error", Code: code, Param: param, Class: class.String()})
 }
 
+// failureHeaders is how many headers a failure has.
+const failureHeaders = 8
+
+// header sets one of them. Their values share one piece of memory: a refusal is
+// to cost little, and half of its allocations would be these. The name is
+// written as net/http writes it.
+func (x *inbound) header(canonical, value string) {
+	if x.values == nil {
+		x.values = make([]string, 0, failureHeaders)
+	}
+	x.values = append(x.values, value)
+	n := len(x.values)
+	x.w.Header()[canonical] = x.values[n-1 : n : n]
+}
+
 func (x *inbound) headers(class fault.Class) {
-	h := x.w.Header()
-	h.Set("Hourthree-Class", class.String())
-	h.Set("Hourthree-Attempts", strconv.Itoa(x.out.Attempts))
+	x.header("Hourthree-Class", class.String())
+	x.header("Hourthree-Attempts", strconv.Itoa(x.out.Attempts))
 }
 
 func (x *inbound) fail(status int, body wire.ErrorBody) {
 	body.RequestID, body.Attempts = x.id, x.out.Notes
-	x.w.Header().Set("Content-Type", "application/json")
+	x.header("Content-Type", "application/json")
 	x.write(status, body.JSON())
 }
 
@@ -171,15 +187,31 @@ func (x *inbound) write(status int, body []byte) {
 	if x.upload != nil && !x.upload.Whole() {
 		x.w.Header().Set("Connection", "close")
 	}
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.header("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
 	n, _ := x.w.Write(body) // a client that has left is told nothing
 	x.sent.bytes = int64(n)
 }
 
+// crashed turns a panic below into the end of this one request: how much of an
+// answer is out nobody knows, so the connection is reset. net/http would do
+// that too, but in silence, and the request would count as served.
+func (x *inbound) crashed(what any) {
+	x.out.Abort = true
+	x.sent.class, x.sent.reason = fault.Outage, "panic"
+	c := event.Crash{RequestID: x.id, What: fmt.Sprintf("%T", what), Stack: debug.Stack()}
+	if err, ok := what.(runtime.Error); ok { // any other text may hold what a caller sent
+		c.What = err.Error()
+	}
+	x.Listener.Crashed(&c)
+}
+
 // finish gives back what the request held, states its end, and resets the
 // connection of a broken answer. It also runs when a stage panics.
 func (x *inbound) finish() {
+	if what := recover(); what != nil {
+		x.crashed(what)
+	}
 	x.inflight.Add(-1)
 	if x.upload != nil {
 		if !x.out.Abort {

@@ -104,6 +104,7 @@ type inbound struct {
 	repeats  int // the caller's own retry count
 	out      attempt.Outcome
 	sent     sent
+	values   []string // of a failure's headers
 }
 
 // sent is what the client was given.

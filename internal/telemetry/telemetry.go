@@ -43,6 +43,7 @@ type Metrics struct {
 	moves    *prometheus.CounterVec
 	tokens   *prometheus.CounterVec
 	reloads  *prometheus.CounterVec
+	panics   prometheus.Counter
 	good     prometheus.Gauge
 
 	series table[requestKey, *children]
@@ -123,14 +124,15 @@ func New(reg prometheus.Registerer, log io.Writer) *Metrics {
 	m.tokens = counter("tokens_total", "Tokens as reported by the providers.", "model", "workload", "type")
 	m.reloads = counter("config_reloads_total", "Configuration reloads by result.", "result")
 	m.good = prometheus.NewGauge(prometheus.GaugeOpts{Name: "hourthree_config_last_reload_success", Help: "1 when the last reload was taken, 0 when it was refused."})
-	reg.MustRegister(m.good)
+	m.panics = prometheus.NewCounter(prometheus.CounterOpts{Name: "hourthree_panics_total", Help: "Requests that ended in a mistake of the router's own."})
+	reg.MustRegister(m.good, m.panics)
 	m.good.Set(1)
 	return m
 }
 
 // Listener hears the flow.
 func (m *Metrics) Listener() *event.Listener {
-	return &event.Listener{Attempt: m.attempt, Request: m.request, Transition: m.transition}
+	return &event.Listener{Attempt: m.attempt, Request: m.request, Crash: m.crash, Transition: m.transition}
 }
 
 // Reloaded states the end of a reload; err is why it was refused.
@@ -248,6 +250,13 @@ func (m *Metrics) transition(t event.Transition) {
 	m.moves.WithLabelValues(t.Target, t.From, t.To, t.Reason).Inc()
 	m.log.LogAttrs(context.Background(), slog.LevelWarn, "breaker",
 		slog.String("target", t.Target), slog.String("from", t.From), slog.String("to", t.To), slog.String("reason", t.Reason))
+}
+
+// crash is loud: somebody has to mend it.
+func (m *Metrics) crash(c *event.Crash) {
+	m.panics.Inc()
+	m.log.LogAttrs(context.Background(), slog.LevelError, "panic",
+		slog.String("id", c.RequestID), slog.String("what", c.What), slog.String("stack", string(c.Stack)))
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

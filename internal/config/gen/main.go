@@ -97,7 +97,7 @@ func defaultOf(v reflect.Value) (text string, ok bool) {
 	switch v.Kind() {
 	case reflect.String:
 		return v.String(), v.String() != ""
-	case reflect.Int, reflect.Int64, reflect.Float64:
+	case reflect.Int, reflect.Int64, reflect.Float64, reflect.Bool:
 		return fmt.Sprint(v.Interface()), true
 	}
 	return "", false

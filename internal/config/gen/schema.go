@@ -42,7 +42,7 @@ func asJSON(v reflect.Value, text string) any {
 		return text
 	}
 	switch v.Kind() {
-	case reflect.Int, reflect.Int64, reflect.Float64:
+	case reflect.Int, reflect.Int64, reflect.Float64, reflect.Bool:
 		return v.Interface()
 	}
 	return text
@@ -86,6 +86,8 @@ func (w *schemaWriter) value(v reflect.Value, tag reflect.StructTag) schema {
 		return number("integer", tag)
 	case reflect.Float64:
 		return number("number", tag)
+	case reflect.Bool:
+		return schema{"anyOf": []schema{{"type": "boolean"}, {"type": "string", "pattern": reference}}}
 	}
 	return text(tag)
 }
