@@ -255,6 +255,7 @@ func TestF10AbortsAtRandomMoments(t *testing.T) {
 					}
 				}
 				wg.Wait()
+				time.Sleep(time.Second) // an upload in line learns at the end of its wait that its client has left
 				r.free()
 				u1.use(answers("served"))
 				u2.use(answers("served"))
