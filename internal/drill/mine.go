@@ -129,6 +129,13 @@ var withouts = []lacking{
 			c.Workloads[name] = w
 		}
 	}}},
+	{"queue", "nobody waits for a slot", weakness{config: func(c *config.Config) { c.Defaults.Queue.Length = 0 }}},
+	{"priority", "all work matters alike", weakness{config: func(c *config.Config) {
+		for name, w := range c.Workloads {
+			w.Priority = "interactive"
+			c.Workloads[name] = w
+		}
+	}}},
 	{"single-probe", "when a cool-down is over every call is let in", weakness{breaker: func(b *breaker.Config) { b.Herd = true }}},
 	{"ramp", "a target that has proven itself gets all its traffic at once", weakness{breaker: func(b *breaker.Config) { b.Ramp = 0 }}},
 	{"slow-rule", "calls are judged at their end, however long they wait", weakness{breaker: func(b *breaker.Config) { b.Patient = true }}},
