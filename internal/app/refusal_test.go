@@ -15,7 +15,7 @@ import (
 // What a refusal may cost in the router, without net/http's connection (I17).
 const (
 	refusalBytes  = 4 << 10
-	refusalAllocs = 18
+	refusalAllocs = 16
 )
 
 // untouched is a body that nobody may read.

@@ -72,19 +72,24 @@ func (x *inbound) rates(now time.Time) {
 	all, model := x.key.Limiters(), x.modelLimiters()
 	copy(all[2:], model[:]) // the first two are the workload and its key
 	requests, tokens := admit.Binding(now, all[:]...)
-	h := x.w.Header()
+	if x.values == nil && requests.PerMinute+tokens.PerMinute > 0 {
+		x.values = make([]string, 0, rateHeaders+failureHeaders)
+	}
 	if requests.PerMinute > 0 {
-		setRate(h, "X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", requests)
+		x.rate("X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests", requests)
 	}
 	if tokens.PerMinute > 0 {
-		setRate(h, "X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens", tokens)
+		x.rate("X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens", tokens)
 	}
 }
 
-func setRate(h http.Header, most, remaining, reset string, r admit.Rate) {
-	h.Set(most, strconv.FormatInt(r.PerMinute, 10))
-	h.Set(remaining, strconv.FormatInt(r.Left, 10))
-	h.Set(reset, (r.Reset + time.Millisecond - 1).Truncate(time.Millisecond).String())
+// rateHeaders is how many of them there are.
+const rateHeaders = 6
+
+func (x *inbound) rate(most, remaining, reset string, r admit.Rate) {
+	x.header(most, strconv.FormatInt(r.PerMinute, 10))
+	x.header(remaining, strconv.FormatInt(r.Left, 10))
+	x.header(reset, (r.Reset + time.Millisecond - 1).Truncate(time.Millisecond).String())
 }
 
 // limited answers what a limit of the caller, or the memory, refuses.
