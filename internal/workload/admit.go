@@ -134,8 +134,13 @@ func (w *Workload) Failed(now time.Time, a *Arrival, path string, body []byte) {
 	w.repeats.failed.Failed(now, a.body)
 }
 
-// Served takes note of an answered one.
-func (w *Workload) Served(now time.Time, a *Arrival) {
+// Served takes note of an answered one. Its body is looked at, where it was not
+// needed before, as long as failures are remembered: it may have been a numbered
+// repeat of one of them.
+func (w *Workload) Served(now time.Time, a *Arrival, path string, body []byte) {
+	if a.body == 0 && len(body) > 0 && w.failing(now) {
+		a.body = digestOf(path, body)
+	}
 	if a.key|a.body == 0 {
 		return
 	}
@@ -143,6 +148,13 @@ func (w *Workload) Served(now time.Time, a *Arrival) {
 	defer w.mu.Unlock()
 	w.repeats.failed.Served(now, a.key)
 	w.repeats.failed.Served(now, a.body)
+}
+
+// failing reports that failures are remembered.
+func (w *Workload) failing(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.repeats.failed.Empty(now)
 }
 
 // MemoryShare is what one of so many workloads may hold of the ledger when half

@@ -65,7 +65,7 @@ func TestNoRepeats(t *testing.T) {
 		if err != nil || a.Repeat() {
 			t.Fatalf("%v, repeat %v", err, a.Repeat())
 		}
-		w.Served(noon, a)
+		w.Served(noon, a, "/p", []byte("same prompt"))
 	}
 	a, _ := ask(w, noon, false, "", "other")
 	w.Failed(noon, a, "/p", []byte("other"))
@@ -76,9 +76,28 @@ func TestNoRepeats(t *testing.T) {
 	if !a.Repeat() {
 		t.Error("not known as a repeat")
 	}
-	w.Served(noon, a)
+	w.Served(noon, a, "/p", []byte("other"))
 	if a, _ = ask(w, noon, false, "", "other"); a.Repeat() {
 		t.Error("an answered request is repeated by nothing")
+	}
+}
+
+// A prompt is answered behind its failure also where its body was not needed to
+// know the repeat, or was read before anything failed: then it is common, and
+// the next one is new work.
+func TestAnsweredRepeat(t *testing.T) {
+	body := []byte("prompt")
+	for name, second := range map[string]func(w *Workload) *Arrival{
+		"numbered":  func(w *Workload) *Arrival { a, _ := ask(w, noon, true, "", "prompt"); return a },
+		"beside it": func(*Workload) *Arrival { return new(Arrival) },
+	} {
+		w := New(Spec{Name: "a"})
+		a, _ := ask(w, noon, false, "", "prompt")
+		w.Failed(noon, a, "/p", body)
+		w.Served(noon, second(w), "/p", body)
+		if a, _ := ask(w, noon, false, "", "prompt"); a.Repeat() {
+			t.Errorf("%s: a repeat behind its answer", name)
+		}
 	}
 }
 
