@@ -9,6 +9,7 @@ import (
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/wire"
+	"github.com/hourthree/hourthree/internal/workload"
 )
 
 // answer deals with what the attempts left: nothing more to do when the
@@ -130,7 +131,7 @@ func (x *inbound) refuse(v fault.Verdict, message string) {
 }
 
 func (x *inbound) turnAway(r fault.Refusal, message string) {
-	if r.Class == fault.Overload || r.Reason == "no_capacity" {
+	if (r.Class == fault.Overload || r.Reason == "no_capacity") && x.workload.Placement().Lane != workload.Quarantine { // its own share is no want of room
 		x.shed.Add(1)
 	}
 	x.sent.class, x.sent.reason = r.Class, r.Reason

@@ -77,7 +77,7 @@ func (g *Gateway) Interrupt() { g.reading.interrupt() }
 func (g *Gateway) InFlight() int64 { return g.inflight.Load() }
 
 // Shed is the number of requests refused since the start for want of memory or
-// of a target's room.
+// of a target's room, those in quarantine left out: they have a share of either.
 func (g *Gateway) Shed() int64 { return g.shed.Load() }
 
 // inbound is one request on its way through the gateway.
