@@ -204,7 +204,7 @@ type Workload struct {
 	Keys []Secret `yaml:"keys" required:"true"`
 	// Models the workload may use. Default: all.
 	Models []string `yaml:"models"`
-	// How much its requests matter. Shown to the operator; this version treats all alike. Default interactive.
+	// How much its requests matter: who waits first and longest for a slot, and whose work memory is left to. Default interactive.
 	Priority string `yaml:"priority" enum:"critical,interactive,batch"`
 	// What the workload may use. Beyond it requests are refused with 429 before their body is read.
 	Limits Limits `yaml:"limits"`
@@ -276,7 +276,7 @@ type Queue struct {
 	Length int `yaml:"length" min:"0" max:"1000000"`
 	// Bytes that they may hold together.
 	Bytes Bytes `yaml:"bytes"`
-	// How long one may wait; a request of priority batch, ten times as long.
+	// How long one may wait; a request of priority critical or batch, ten times as long.
 	Wait Duration `yaml:"wait"`
 }
 
