@@ -219,9 +219,9 @@ func (x *inbound) remember(now time.Time) {
 	switch {
 	case x.sent.class == fault.Client, x.sent.class == fault.ContentPolicy:
 	case x.sent.class == fault.OK, x.sent.degraded != "":
-		x.workload.Served(now, &x.arrival, x.where.path, x.body)
+		x.workload.Served(now, &x.arrival, x.where.asked(), x.body)
 	default:
-		x.workload.Failed(now, &x.arrival, x.where.path, x.body)
+		x.workload.Failed(now, &x.arrival, x.where.asked(), x.body)
 	}
 }
 

@@ -17,6 +17,14 @@ type place struct {
 	pass     bool   // passed through: the body may be anything
 }
 
+// asked tells requests of equal bodies apart.
+func (p *place) asked() string {
+	if p.model == "" {
+		return p.path
+	}
+	return p.model + "\n" + p.path
+}
+
 // Handler routes paths to the pipeline. The paths of OpenAI are served with
 // and without /v1; Azure's in both of its styles.
 func (g *Gateway) Handler() http.Handler {

@@ -170,7 +170,7 @@ func (x *inbound) admit() bool {
 		return false
 	}
 	ticket.Lease().Admitted()
-	refusal, ok := x.workload.Read(x.start, &x.arrival, x.where.path, x.body)
+	refusal, ok := x.workload.Read(x.start, &x.arrival, x.where.asked(), x.body)
 	return ok || x.limited(refusal)
 }
 

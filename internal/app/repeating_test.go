@@ -1,0 +1,26 @@
+package app
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestAnotherDeploymentIsAnotherRequest: in Azure's style the path names the
+// model. A caller that turns to another one, with the same body, repeats nothing.
+func TestAnotherDeploymentIsAnotherRequest(t *testing.T) {
+	u1 := upstream("u1", script{status(500, "")})
+	run(t, setup{upstreams: []*fake{u1}, model: "limits: {}\n  n: {targets: [{provider: u1, model: other}]}"}, func(r *rig) {
+		body := `{"messages":[{"role":"user","content":"hello"}]}`
+		repeats := func(path string) int64 {
+			r.do(ask{path: path, body: body})
+			synctest.Wait()
+			return r.app.workload("team").State(time.Now()).Repeats
+		}
+		for i, path := range []string{"m", "n", "m"} {
+			if n := repeats("/openai/deployments/" + path + "/chat/completions"); n != int64(i/2) {
+				t.Errorf("%s: %d repeats", path, n)
+			}
+		}
+	})
+}
