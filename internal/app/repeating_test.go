@@ -1,6 +1,7 @@
 package app
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,22 @@ func TestAnotherDeploymentIsAnotherRequest(t *testing.T) {
 			if n := repeats("/openai/deployments/" + path + "/chat/completions"); n != int64(i/2) {
 				t.Errorf("%s: %d repeats", path, n)
 			}
+		}
+	})
+}
+
+// TestAPanicIsNoSuccess: a request that a fault in the router ended is not in the
+// log and the metrics as one that was answered.
+func TestAPanicIsNoSuccess(t *testing.T) {
+	u1 := upstream("u1", answers("x"))
+	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+		r.app.gateway.Runner.Random = func() float64 { panic("fault") }
+		if a := r.do(ask{}); a.err == nil {
+			t.Errorf("answered with %d", a.status)
+		}
+		synctest.Wait()
+		if l := r.logs.String(); !strings.Contains(l, `"class":"outage"`) || !strings.Contains(l, `"reason":"panic"`) {
+			t.Error(l)
 		}
 	})
 }

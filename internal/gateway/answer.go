@@ -182,6 +182,9 @@ func (x *inbound) write(status int, body []byte) {
 // connection of a broken answer. It also runs when a stage panics.
 func (x *inbound) finish() {
 	x.inflight.Add(-1)
+	if x.sent.class == fault.OK && x.sent.status == 0 {
+		x.sent.class, x.sent.reason = fault.Outage, "panic"
+	}
 	if x.upload != nil {
 		if !x.out.Abort {
 			_ = x.ctl.Flush() // a client that has left is told nothing
