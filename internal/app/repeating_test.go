@@ -41,3 +41,16 @@ func TestAPanicIsNoSuccess(t *testing.T) {
 		}
 	})
 }
+
+// TestAPathThatLeavesIsRefusedByTheRouter: no provider has seen it, and the
+// caller learns what to change.
+func TestAPathThatLeavesIsRefusedByTheRouter(t *testing.T) {
+	u1 := upstream("u1", answers("x"))
+	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+		a := r.do(ask{path: "/v1/x/..%2Fy"})
+		r.failed(a, 400, "client")
+		if u1.count() != 0 || !strings.Contains(a.body, "segment") || strings.Contains(a.body, "provider") {
+			t.Error(a.body)
+		}
+	})
+}

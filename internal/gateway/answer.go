@@ -94,6 +94,11 @@ func (x *inbound) degraded() bool {
 
 // verbatim passes on the upstream's own refusal of the request.
 func (x *inbound) verbatim() {
+	if x.out.Verdict.Reason == "bad_path" { // the router's own
+		x.reject(http.StatusBadRequest, fault.Client, "bad_path",
+			"The path has a segment . or .., also where it is escaped, and is not passed on. Leave it out.", "")
+		return
+	}
 	if !json.Valid(x.out.Body) {
 		x.reject(x.out.Status, x.out.Verdict.Class, x.out.Verdict.Reason, "The provider refused the request.", "")
 		return
