@@ -1,7 +1,10 @@
 package app
 
 import (
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,4 +56,47 @@ func TestAPathThatLeavesIsRefusedByTheRouter(t *testing.T) {
 			t.Error(a.body)
 		}
 	})
+}
+
+// TestWaitingAsToldIsNoRepeat: callers that come again when a limit of their own
+// said so, with the same body and key, get in as fast as the limit allows; those
+// that come before are known as repeats.
+func TestWaitingAsToldIsNoRepeat(t *testing.T) {
+	for _, limits := range []string{"limits: {rpm: 600}", "model_limits: {m: {rpm: 600}}"} {
+		u1 := upstream("u1", answers("x"))
+		run(t, setup{upstreams: []*fake{u1}, workload: limits}, func(r *rig) {
+			var wg sync.WaitGroup
+			var slowest atomic.Int64
+			for i := range 300 {
+				wg.Go(func() {
+					start := time.Now()
+					q := ask{body: chatAsk(false), headers: []string{"Idempotency-Key", strconv.Itoa(i)}}
+					for a := r.do(q); a.status != 200; a = r.do(q) {
+						seconds, err := strconv.Atoi(a.header.Get("Retry-After"))
+						if err != nil || strings.Contains(a.body, "repeats") {
+							t.Errorf("%s: %v %s", limits, err, a.body)
+							return
+						}
+						time.Sleep(time.Duration(seconds) * time.Second)
+					}
+					took := int64(time.Since(start))
+					for old := slowest.Load(); old < took && !slowest.CompareAndSwap(old, took); old = slowest.Load() {
+					}
+				})
+			}
+			wg.Wait()
+			if took := time.Duration(slowest.Load()); took > time.Minute {
+				t.Errorf("%s: 300 at 10 a second took %v", limits, took)
+			}
+			early := 0
+			for range 200 {
+				if a := r.do(ask{body: "{\"model\":\"m\"}", headers: []string{"Idempotency-Key", "early"}}); strings.Contains(a.body, "repeats") {
+					early++
+				}
+			}
+			if early == 0 {
+				t.Errorf("%s: 200 at once are no repeats", limits)
+			}
+		})
+	}
 }

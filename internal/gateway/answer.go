@@ -222,14 +222,15 @@ func (x *inbound) finish() {
 }
 
 // remember keeps in mind what the caller may repeat. Its own mistake is none of
-// it: no retry loop repeats that, and refusing it costs as much as saying why.
+// it: no retry loop repeats that, and refusing it costs as much as saying why. One
+// that waits for its own limit, as it was told, repeats nothing.
 func (x *inbound) remember(now time.Time) {
 	switch {
 	case x.sent.class == fault.Client, x.sent.class == fault.ContentPolicy:
 	case x.sent.class == fault.OK, x.sent.degraded != "":
 		x.workload.Served(now, &x.arrival, x.where.asked(), x.body)
 	default:
-		x.workload.Failed(now, &x.arrival, x.where.asked(), x.body)
+		x.workload.Failed(now, &x.arrival, x.where.asked(), x.body, x.again)
 	}
 }
 

@@ -101,7 +101,8 @@ type inbound struct {
 	envelope wire.Envelope
 	model    *route.Model
 	deadline time.Time
-	repeats  int // the caller's own retry count
+	repeats  int       // the caller's own retry count
+	again    time.Time // when a limit of its own has room for it, zero for one that met none
 	out      attempt.Outcome
 	sent     sent
 }

@@ -123,15 +123,16 @@ func (w *Workload) repeated(now time.Time) (admit.Refusal, bool) {
 	return admit.Refusal{Reason: ReasonRepeats, Wait: wait}, false
 }
 
-// Failed remembers a request that failed: the same one again repeats it.
-func (w *Workload) Failed(now time.Time, a *Arrival, path string, body []byte) {
+// Failed remembers a request that failed: the same one again repeats it, before
+// until if that is not zero.
+func (w *Workload) Failed(now time.Time, a *Arrival, path string, body []byte, until time.Time) {
 	if a.body == 0 && len(body) > 0 {
 		a.body = digestOf(path, body)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.repeats.failed.Failed(now, a.key)
-	w.repeats.failed.Failed(now, a.body)
+	w.repeats.failed.Failed(now, a.key, until)
+	w.repeats.failed.Failed(now, a.body, until)
 }
 
 // Served takes note of an answered one. Its body is looked at, where it was not

@@ -34,7 +34,7 @@ func TestRepeats(t *testing.T) {
 		if err != nil || a.Repeat() {
 			t.Fatalf("%s: the first one: %v, repeat %v", name, err, a.Repeat())
 		}
-		w.Failed(noon, a, "/p", []byte("body"))
+		w.Failed(noon, a, "/p", []byte("body"), time.Time{})
 		in := 0
 		for i := range 3000 {
 			now := noon.Add(time.Duration(i) * 10 * time.Millisecond)
@@ -45,7 +45,7 @@ func TestRepeats(t *testing.T) {
 			if err == nil {
 				in++
 			}
-			w.Failed(now, a, "/p", []byte("body"))
+			w.Failed(now, a, "/p", []byte("body"), time.Time{})
 		}
 		if in < 39 || in > 42 {
 			t.Errorf("%s: %d of 3000 came in, want the reserve of 10 and one a second", name, in)
@@ -68,7 +68,7 @@ func TestNoRepeats(t *testing.T) {
 		w.Served(noon, a, "/p", []byte("same prompt"))
 	}
 	a, _ := ask(w, noon, false, "", "other")
-	w.Failed(noon, a, "/p", []byte("other"))
+	w.Failed(noon, a, "/p", []byte("other"), time.Time{})
 	if refusal, ok := w.Read(noon, new(Arrival), "/q", []byte("other")); !ok {
 		t.Error(refusal)
 	}
@@ -93,7 +93,7 @@ func TestAnsweredRepeat(t *testing.T) {
 	} {
 		w := New(Spec{Name: "a"})
 		a, _ := ask(w, noon, false, "", "prompt")
-		w.Failed(noon, a, "/p", body)
+		w.Failed(noon, a, "/p", body, time.Time{})
 		w.Served(noon, second(w), "/p", body)
 		if a, _ := ask(w, noon, false, "", "prompt"); a.Repeat() {
 			t.Errorf("%s: a repeat behind its answer", name)
