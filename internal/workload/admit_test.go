@@ -2,6 +2,7 @@ package workload
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,5 +127,25 @@ func TestQuarantine(t *testing.T) {
 	}
 	if other, _ := w.Admit(noon, l, 400, 0); other == nil {
 		t.Error("still held")
+	}
+}
+
+// Bodies that differ in the middle only, as those with recordings that begin and
+// end with silence, are different requests.
+func TestLongBodiesThatDifferInTheMiddle(t *testing.T) {
+	w := New(Spec{Name: "a"})
+	silence := strings.Repeat("A", 100<<10)
+	a, _ := ask(w, noon, false, "", silence+"one"+silence)
+	w.Failed(noon, a, "/p", []byte(silence+"one"+silence), time.Time{})
+	if a, _ := ask(w, noon, false, "", silence+"two"+silence); a.Repeat() {
+		t.Error("another request is taken for a repeat")
+	}
+}
+
+func BenchmarkDigest(b *testing.B) {
+	body := make([]byte, 8<<20)
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		digestOf("/p", body)
 	}
 }
