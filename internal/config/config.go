@@ -298,7 +298,7 @@ type HTTP struct {
 
 // Quarantine is the lane that keeps a workload away from the others: a fixed share of concurrency and memory, no extra attempts, no repeats. An operator moves a workload with hourthree quarantine, or the rule does.
 type Quarantine struct {
-	// Let the rule move a workload in when more than two of three of its requests repeat others and make a tenth of everything that comes in, or when the router refuses work and most repeats are its own; and out when it has been calm for ten minutes at 80 % or more of its load at entry.
+	// Let the rule move a workload in when two of three of its requests or more repeat others and make a tenth of everything that comes in, or when the router refuses work and most repeats are its own; and out when it has been calm for ten minutes and is back at 80 % or more of its load at entry.
 	Automatic bool `yaml:"automatic"`
 	// Share of each target's concurrency and of the memory that a workload has which the rule has moved, 0 to 1. 0 lets nothing in.
 	Share float64 `yaml:"share" min:"0" max:"1"`
