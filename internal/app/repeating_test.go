@@ -30,7 +30,7 @@ func TestAnotherDeploymentIsAnotherRequest(t *testing.T) {
 }
 
 // TestAPanicIsNoSuccess: a request that a fault in the router ended is not in the
-// log and the metrics as one that was answered.
+// log and the metrics as one that was answered, and the log says where the fault is.
 func TestAPanicIsNoSuccess(t *testing.T) {
 	u1 := upstream("u1", answers("x"))
 	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
@@ -39,7 +39,7 @@ func TestAPanicIsNoSuccess(t *testing.T) {
 			t.Errorf("answered with %d", a.status)
 		}
 		synctest.Wait()
-		if l := r.logs.String(); !strings.Contains(l, `"class":"outage"`) || !strings.Contains(l, `"reason":"panic"`) {
+		if l := r.logs.String(); !strings.Contains(l, `"class":"outage"`) || !strings.Contains(l, `"reason":"panic"`) || !strings.Contains(l, "repeating_test.go") {
 			t.Error(l)
 		}
 	})
