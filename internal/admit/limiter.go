@@ -67,9 +67,11 @@ type Limiter struct {
 	rpm    *limit.GCRA
 	tpm    *limit.GCRA
 	money  limit.Daily
-	// rates counts how often rpm or tpm were replaced.
-	rates uint32
+	rates  rates
 }
+
+// rates count how often rpm and tpm were replaced.
+type rates struct{ rpm, tpm uint16 }
 
 // NewLimiter returns a limiter that has not been used yet.
 func NewLimiter(owner Owner, limits Limits) *Limiter {
@@ -83,13 +85,12 @@ func NewLimiter(owner Owner, limits Limits) *Limiter {
 func (l *Limiter) Reconfigure(limits Limits) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if limits.RPM != l.limits.RPM || limits.TPM != l.limits.TPM {
-		l.rates++
-	}
 	if limits.RPM != l.limits.RPM {
+		l.rates.rpm++
 		l.rpm = limit.NewGCRA(limits.RPM, burst(limits.RPM, leastBurst))
 	}
 	if limits.TPM != l.limits.TPM {
+		l.rates.tpm++
 		l.tpm = limit.NewGCRA(limits.TPM, burst(limits.TPM, leastTokens))
 	}
 	l.calls.Limit, l.money.Limit = limits.Concurrency, int64(limits.USDPerDay)
@@ -141,9 +142,9 @@ type Permit struct {
 	reserved Use
 	day      int32 // on which the money was reserved
 	metered  bool  // tokens or money count
-	// rates that were charged: those that a reload has put in their place are
-	// not given back what they never took.
-	rates uint32
+	// rates that were charged: one that a reload has put in its place is not given
+	// back what it never took.
+	rates rates
 }
 
 // Revise replaces the estimate, once more is known of the request. Where there
@@ -155,7 +156,7 @@ func (p *Permit) Revise(now time.Time, use Use) (Refusal, bool) {
 	if wait, ok := p.reserve(now, use.Cost); !ok {
 		return l.refuse(ReasonUSD, wait), false
 	}
-	if l.tpm == nil || p.rates != l.rates || p.reserved.Tokens == use.Tokens {
+	if l.tpm == nil || p.rates.tpm != l.rates.tpm || p.reserved.Tokens == use.Tokens {
 		return Refusal{}, true
 	}
 	before := *l.tpm
@@ -198,10 +199,10 @@ func (p *Permit) end(now time.Time, use Use, undo bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls.Release()
-	if p.rates == l.rates {
-		if undo {
-			l.rpm.Settle(now, 1, 0)
-		}
+	if undo && p.rates.rpm == l.rates.rpm {
+		l.rpm.Settle(now, 1, 0)
+	}
+	if p.rates.tpm == l.rates.tpm {
 		l.tpm.Settle(now, p.reserved.Tokens, use.Tokens)
 	}
 	if use.Cost == 0 && p.reserved.Cost == 0 {

@@ -320,6 +320,43 @@ func TestReloadDoesNotMintTokens(t *testing.T) {
 	q.Leave(start, Use{})
 }
 
+// A reload that changes one rate leaves what is reserved of the other to be settled.
+func TestReloadOfOneRateSettlesTheOther(t *testing.T) {
+	l := NewLimiter(OfWorkload, Limits{RPM: 10, TPM: 100_000})
+	p, _, _ := l.Enter(start, 16_000)
+	q, _, _ := l.Enter(start, 1)
+	l.Reconfigure(Limits{RPM: 20, TPM: 100_000})
+	p.Leave(start, Use{})
+	if left := l.Standing(start).Tokens.Left; left < 16_000 {
+		t.Errorf("%d tokens left, the reservation is lost", left)
+	}
+	l.Reconfigure(Limits{RPM: 20, TPM: 200_000})
+	q.Undo(start)
+	if left := l.Standing(start).Requests.Left; left != 10 {
+		t.Errorf("%d requests left: the new rate was given back what the old one had taken", left)
+	}
+}
+
+// I9 for requests that are larger than what may come at once: what they really
+// used holds the next ones up until the rate has made up for it.
+func TestLargeRequestsKeepToTheRate(t *testing.T) {
+	l, used := NewLimiter(OfWorkload, Limits{TPM: 200_000}), int64(0)
+	for s := range 600 {
+		now := start.Add(time.Duration(s) * time.Second)
+		for {
+			p, _, ok := l.Enter(now, 150_000)
+			if !ok {
+				break
+			}
+			p.Leave(now, Use{Tokens: 150_000})
+			used += 150_000
+		}
+	}
+	if most := int64(10*200_000 + 150_000 + 20_000); used > most {
+		t.Errorf("%d tokens in ten minutes at 200000 a minute", used)
+	}
+}
+
 func TestPrice(t *testing.T) {
 	p := Price{Input: 2.5, Output: 10, Cached: 1.25}
 	if got := p.Cost(1_000_000, 400_000, 100_000); got != USD(1.5+0.5+1) {

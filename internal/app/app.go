@@ -5,10 +5,12 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -251,7 +253,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 		return fmt.Errorf("listen for the operator on %s: %w; choose another address with --admin-listen", c.Admin.Listen, err)
 	}
 	a.clientAddr, a.adminAddr = client.Addr(), adm.Addr()
-	quiet := slog.NewLogLogger(slog.NewJSONHandler(io.Discard, nil), slog.LevelError)
+	quiet := log.New(panics{a.log}, "", 0)
 	base, cutOff := context.WithCancelCause(context.Background())
 	a.cutOff = cutOff
 	a.clients = &http.Server{
@@ -273,6 +275,17 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	a.wg.Go(func() { a.poll(ctx) })
 	a.ready.Store(true)
 	return nil
+}
+
+// panics takes what net/http has to say, which is mostly about clients, and keeps
+// the faults of the router's own.
+type panics struct{ log *slog.Logger }
+
+func (p panics) Write(line []byte) (int, error) {
+	if bytes.HasPrefix(line, []byte("http: panic serving")) {
+		p.log.Error("a request ended in a panic", "component", "app", "stack", string(line))
+	}
+	return len(line), nil
 }
 
 func (a *App) serve(s *http.Server, l net.Listener) {

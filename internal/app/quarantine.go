@@ -67,7 +67,8 @@ func (a *App) Quarantine(name string, q admin.Quarantine) error {
 	if q.Share != nil {
 		share = *q.Share
 	}
-	a.move(w, q.Who, q.Why, share, time.Now())
+	now := time.Now()
+	a.move(w, workload.Placement{Share: share, Since: &now, By: q.Who, Why: q.Why})
 	return nil
 }
 
@@ -77,17 +78,17 @@ func (a *App) Release(name string, q admin.Quarantine) error {
 	if w == nil {
 		return admin.ErrUnknown
 	}
-	if w.Placement().Lane != workload.Quarantine {
+	if w.Release().Lane != workload.Quarantine {
 		return errors.New("the workload " + name + " is not in quarantine")
 	}
-	w.Move(workload.Placement{Lane: workload.Normal})
 	a.changed(admin.Change{At: time.Now(), Who: q.Who, What: "release", Subject: name, Why: q.Why})
 	return nil
 }
 
-func (a *App) move(w *workload.Workload, who, why string, share float64, now time.Time) {
-	w.Move(workload.Placement{Lane: workload.Quarantine, Share: share, Since: &now, By: who, Why: why, Demand: w.Traffic(now).Demand()})
-	a.changed(admin.Change{At: now, Who: who, What: "quarantine", Subject: w.Name(), Why: why})
+func (a *App) move(w *workload.Workload, p workload.Placement) {
+	p.Lane, p.Demand = workload.Quarantine, w.Traffic(*p.Since).Demand()
+	w.Move(p)
+	a.changed(admin.Change{At: *p.Since, Who: p.By, What: "quarantine", Subject: w.Name(), Why: p.Why})
 }
 
 // judge lets the rule look at the workloads.
@@ -96,13 +97,14 @@ func (a *App) judge(now time.Time) {
 		return
 	}
 	a.lanes.judged = now
-	rule := a.current.Load().config.Quarantine
-	if !rule.Automatic {
-		return
-	}
 	shed := a.gateway.Shed()
 	overloaded := shed > a.lanes.shed
 	a.lanes.shed = shed
+	rule := a.current.Load().config.Quarantine
+	if !rule.Automatic { // what it saw before says nothing once it is on again
+		a.lanes.watch = repeat.Watch{}
+		return
+	}
 	for _, m := range a.lanes.watch.Judge(now, overloaded, suspects(a.builder.workloadsInForce(), now)) {
 		w := a.workload(m.Name)
 		switch {
@@ -110,9 +112,9 @@ func (a *App) judge(now time.Time) {
 		case m.Stay:
 			a.changed(admin.Change{At: now, Who: byRule, What: "note", Subject: m.Name, Why: m.Why})
 		case m.In:
-			a.move(w, byRule, m.Why, rule.Share, now)
+			a.move(w, workload.Placement{Share: rule.Share, Since: &now, By: byRule, ByRule: true, Why: m.Why})
 		default:
-			w.Move(workload.Placement{Lane: workload.Normal})
+			w.Release()
 			a.changed(admin.Change{At: now, Who: byRule, What: "release", Subject: m.Name, Why: m.Why})
 		}
 	}
@@ -125,7 +127,7 @@ func suspects(all []*workload.Workload, now time.Time) []repeat.Suspect {
 		p := w.Placement()
 		in := p.Lane == workload.Quarantine
 		list = append(list, repeat.Suspect{
-			Name: w.Name(), Traffic: w.Traffic(now), Quarantined: in && p.By == byRule, Placed: in && p.By != byRule, Demand: p.Demand,
+			Name: w.Name(), Traffic: w.Traffic(now), Quarantined: in && p.ByRule, Placed: in && !p.ByRule, Demand: p.Demand,
 		})
 	}
 	return list

@@ -142,3 +142,61 @@ func TestQuarantineByHand(t *testing.T) {
 		}
 	})
 }
+
+// TestTheRuleAndTheOperator: what an operator has placed is left alone whatever the
+// operator is called, and a release holds as long as no new evidence comes.
+func TestTheRuleAndTheOperator(t *testing.T) {
+	u1 := upstream("u1", answers("fine"))
+	run(t, two(u1), func(r *rig) {
+		calls := func(d time.Duration, copies int) {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+				r.do(ask{key: otherKey})
+				for i := range copies {
+					r.do(ask{headers: []string{"X-Stainless-Retry-Count", strconv.Itoa(i)}})
+				}
+			}
+		}
+		if err := r.app.Quarantine("team", admin.Quarantine{Who: byRule}); err != nil {
+			t.Fatal(err)
+		}
+		calls(15*time.Minute, 1)
+		if p := r.lane("team"); p.Lane != workload.Quarantine {
+			t.Errorf("the rule released what an operator had placed: %+v", p)
+		}
+		_ = r.app.Release("team", admin.Quarantine{})
+
+		calls(30*time.Second, 20)
+		if p := r.lane("team"); p.Lane != workload.Quarantine || !p.ByRule {
+			t.Fatalf("not moved by the rule: %+v", p)
+		}
+		if err := r.app.Release("team", admin.Quarantine{Who: "ada"}); err != nil {
+			t.Fatal(err)
+		}
+		calls(time.Minute, 1)
+		if p := r.lane("team"); p.Lane != workload.Normal {
+			t.Errorf("moved again without new evidence: %+v", p)
+		}
+	})
+}
+
+// TestTheLaneIsNoOverload: a workload that is refused for its own share of a
+// target says nothing about the router's room.
+func TestTheLaneIsNoOverload(t *testing.T) {
+	u1 := upstream("u1", after(time.Second, answers("fine")))
+	s := two(u1)
+	s.target = map[string]string{"u1": "limits: {concurrency: 20}"}
+	run(t, s, func(r *rig) {
+		if err := r.app.Quarantine("team", admin.Quarantine{}); err != nil {
+			t.Fatal(err)
+		}
+		refused := 0
+		for _, a := range r.each(10, func(int) ask { return ask{} }) {
+			if a.status != 200 {
+				refused++
+			}
+		}
+		if n := r.app.gateway.Shed(); refused != 9 || n != 0 {
+			t.Errorf("%d of 10 refused, %d of them for want of room", refused, n)
+		}
+	})
+}

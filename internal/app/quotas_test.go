@@ -319,3 +319,31 @@ func TestLimitsOutliveAReload(t *testing.T) {
 		}
 	})
 }
+
+// TestAPathWrittenOtherwiseIsCounted: no way of writing the path of an endpoint
+// leaves its answer unread, or a stream without the use that a limit needs.
+func TestAPathWrittenOtherwiseIsCounted(t *testing.T) {
+	usage := `{"choices":[],"usage":{"prompt_tokens":600,"completion_tokens":20000}}`
+	u1 := upstream("u1")
+	u1.pick = func(_ int, s *seen) script {
+		if strings.Contains(s.body, "include_usage") {
+			return script{head(), sse(roleChunk, chunk("x"), finishChunk, usage, done)}
+		}
+		return script{head(), sse(roleChunk, chunk("x"), finishChunk, done)}
+	}
+	run(t, setup{upstreams: []*fake{u1}, workload: "limits: {tpm: 1000000}"}, func(r *rig) {
+		for i, path := range []string{"/v1/chat/completions/", "/v1/chat%2Fcompletions", "/openai/v1/chat/completions/", "/openai/deployments/m/chat/completions/"} {
+			if a := r.do(ask{path: path, stream: true}); a.status != 200 {
+				t.Errorf("%s: %d %s", path, a.status, a.body)
+			}
+			synctest.Wait()
+			if left := *r.use("workload", "").TokensLeft; left > 100_000-20_600 {
+				t.Errorf("%s: %d tokens left", path, left)
+			}
+			if uri := u1.request(i).uri; uri != "/v1/chat/completions" {
+				t.Errorf("%s: sent to %s", path, uri)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}

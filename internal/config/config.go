@@ -204,7 +204,7 @@ type Workload struct {
 	Keys []Secret `yaml:"keys" required:"true"`
 	// Models the workload may use. Default: all.
 	Models []string `yaml:"models"`
-	// How much its requests matter. Shown to the operator; this version treats all alike. Default interactive.
+	// How much its requests matter: who waits first and longest for a slot, and whose work memory is left to. Default interactive.
 	Priority string `yaml:"priority" enum:"critical,interactive,batch"`
 	// What the workload may use. Beyond it requests are refused with 429 before their body is read.
 	Limits Limits `yaml:"limits"`
@@ -276,7 +276,7 @@ type Queue struct {
 	Length int `yaml:"length" min:"0" max:"1000000"`
 	// Bytes that they may hold together.
 	Bytes Bytes `yaml:"bytes"`
-	// How long one may wait; a request of priority batch, ten times as long.
+	// How long one may wait; a request of priority critical or batch, ten times as long.
 	Wait Duration `yaml:"wait"`
 }
 
@@ -298,7 +298,7 @@ type HTTP struct {
 
 // Quarantine is the lane that keeps a workload away from the others: a fixed share of concurrency and memory, no extra attempts, no repeats. An operator moves a workload with hourthree quarantine, or the rule does.
 type Quarantine struct {
-	// Let the rule move a workload in when more than two of three of its requests repeat others and make a tenth of everything that comes in, or when the router refuses work and most repeats are its own; and out when it has been calm for ten minutes at 80 % or more of its load at entry.
+	// Let the rule move a workload in when 3.5 of its requests come for each distinct one while its repeats are a tenth of everything that comes in, or when the router refuses work and most repeats are its own; and out when it has been calm for ten minutes and is back at 80 % or more of its load at entry.
 	Automatic bool `yaml:"automatic"`
 	// Share of each target's concurrency and of the memory that a workload has which the rule has moved, 0 to 1. 0 lets nothing in.
 	Share float64 `yaml:"share" min:"0" max:"1"`

@@ -12,6 +12,7 @@ import (
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/wire"
+	"github.com/hourthree/hourthree/internal/workload"
 )
 
 // answer deals with what the attempts left: nothing more to do when the
@@ -96,6 +97,11 @@ func (x *inbound) degraded() bool {
 
 // verbatim passes on the upstream's own refusal of the request.
 func (x *inbound) verbatim() {
+	if x.out.Verdict.Reason == "bad_path" { // the router's own
+		x.reject(http.StatusBadRequest, fault.Client, "bad_path",
+			"The path has a segment . or .., also where it is escaped, and is not passed on. Leave it out.", "")
+		return
+	}
 	if !json.Valid(x.out.Body) {
 		x.reject(x.out.Status, x.out.Verdict.Class, x.out.Verdict.Reason, "The provider refused the request.", "")
 		return
@@ -133,7 +139,7 @@ func (x *inbound) refuse(v fault.Verdict, message string) {
 }
 
 func (x *inbound) turnAway(r fault.Refusal, message string) {
-	if r.Class == fault.Overload || r.Reason == "no_capacity" {
+	if (r.Class == fault.Overload || r.Reason == "no_capacity") && x.workload.Placement().Lane != workload.Quarantine { // its own share is no want of room
 		x.shed.Add(1)
 	}
 	x.sent.class, x.sent.reason = r.Class, r.Reason
@@ -213,6 +219,9 @@ func (x *inbound) finish() {
 		x.crashed(what)
 	}
 	x.inflight.Add(-1)
+	if x.sent.class == fault.OK && x.sent.status == 0 {
+		x.sent.class, x.sent.reason = fault.Outage, "panic"
+	}
 	if x.upload != nil {
 		if !x.out.Abort {
 			_ = x.ctl.Flush() // a client that has left is told nothing
@@ -245,14 +254,15 @@ func (x *inbound) finish() {
 }
 
 // remember keeps in mind what the caller may repeat. Its own mistake is none of
-// it: no retry loop repeats that, and refusing it costs as much as saying why.
+// it: no retry loop repeats that, and refusing it costs as much as saying why. One
+// that waits for its own limit, as it was told, repeats nothing.
 func (x *inbound) remember(now time.Time) {
 	switch {
 	case x.sent.class == fault.Client, x.sent.class == fault.ContentPolicy:
 	case x.sent.class == fault.OK, x.sent.degraded != "":
-		x.workload.Served(now, &x.arrival)
+		x.workload.Served(now, &x.arrival, x.where.asked(), x.body)
 	default:
-		x.workload.Failed(now, &x.arrival, x.where.path, x.body)
+		x.workload.Failed(now, &x.arrival, x.where.asked(), x.body, x.again)
 	}
 }
 

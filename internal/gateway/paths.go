@@ -17,6 +17,14 @@ type place struct {
 	pass     bool   // passed through: the body may be anything
 }
 
+// asked tells requests of equal bodies apart.
+func (p *place) asked() string {
+	if p.model == "" {
+		return p.path
+	}
+	return p.model + "\n" + p.path
+}
+
 // Handler routes paths to the pipeline. The paths of OpenAI are served with
 // and without /v1; Azure's in both of its styles.
 func (g *Gateway) Handler() http.Handler {
@@ -63,15 +71,32 @@ func (g *Gateway) at(p place) http.HandlerFunc {
 // deployment serves Azure's dated style: the deployment in the path is the
 // public model name.
 func (g *Gateway) deployment(w http.ResponseWriter, r *http.Request) {
-	path := "/" + r.PathValue("rest")
-	ep := wire.EndpointOf(path)
-	g.serve(w, r, place{endpoint: ep, path: path, model: r.PathValue("deployment"), json: ep != wire.Other, pass: ep == wire.Other})
+	p := placeOf("/" + r.PathValue("rest"))
+	p.model = r.PathValue("deployment")
+	g.serve(w, r, p)
 }
 
 // passThrough serves every other path under /v1: to the model's targets when
-// the body names a model, else to the provider of the configured route.
+// the body names a model, else to the provider of the configured route. A path
+// that is served here, only written another way, is no other path: its answer is
+// read and counted.
 func (g *Gateway) passThrough(w http.ResponseWriter, r *http.Request) {
-	g.serve(w, r, place{endpoint: wire.Other, path: "/" + r.PathValue("rest"), pass: true})
+	path := "/" + r.PathValue("rest")
+	if r.Method != http.MethodPost {
+		g.serve(w, r, place{endpoint: wire.Other, path: path, pass: true})
+		return
+	}
+	g.serve(w, r, placeOf(path))
+}
+
+// placeOf is what a path below the version or the deployment asks for.
+func placeOf(path string) place {
+	switch ep := wire.EndpointOf(path); ep {
+	case wire.Other, wire.Models:
+		return place{endpoint: wire.Other, path: path, pass: true}
+	default:
+		return place{endpoint: ep, path: strings.TrimSuffix(path, "/"), json: true}
+	}
 }
 
 func (g *Gateway) unknown(w http.ResponseWriter, r *http.Request) {

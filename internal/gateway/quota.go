@@ -102,6 +102,7 @@ func (x *inbound) limited(r admit.Refusal) bool {
 		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + r.Reason, Wait: r.Wait, HasWait: true}, x.shut(r))
 		return false
 	}
+	x.again = time.Now().Add(r.Wait)
 	reason := string(r.Owner) + "_" + r.Reason
 	x.turnAway(fault.Refusal{Class: fault.Capacity, Reason: reason, Code: reason, Wait: r.Wait, Exact: r.Reason != admit.ReasonConcurrency}, x.reached(r))
 	return false

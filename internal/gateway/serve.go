@@ -77,7 +77,7 @@ func (g *Gateway) Interrupt() { g.reading.interrupt() }
 func (g *Gateway) InFlight() int64 { return g.inflight.Load() }
 
 // Shed is the number of requests refused since the start for want of memory or
-// of a target's room.
+// of a target's room, those in quarantine left out: they have a share of either.
 func (g *Gateway) Shed() int64 { return g.shed.Load() }
 
 // inbound is one request on its way through the gateway.
@@ -101,7 +101,8 @@ type inbound struct {
 	envelope wire.Envelope
 	model    *route.Model
 	deadline time.Time
-	repeats  int // the caller's own retry count
+	repeats  int       // the caller's own retry count
+	again    time.Time // when a limit of its own has room for it, zero for one that met none
 	out      attempt.Outcome
 	sent     sent
 	values   []string // of a failure's headers
@@ -171,7 +172,7 @@ func (x *inbound) admit() bool {
 		return false
 	}
 	ticket.Lease().Admitted()
-	refusal, ok := x.workload.Read(x.start, &x.arrival, x.where.path, x.body)
+	refusal, ok := x.workload.Read(x.start, &x.arrival, x.where.asked(), x.body)
 	return ok || x.limited(refusal)
 }
 

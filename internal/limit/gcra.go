@@ -6,10 +6,15 @@ import (
 	"time"
 )
 
-// debtBursts bounds what one request, or one correction, can owe: one burst
-// for what the bucket holds and one extra. A wrong estimate then delays the
-// next requests by at most one burst's refill instead of locking them out.
-const debtBursts = 2
+// debtBursts bounds what one estimate can owe: one burst for what the bucket
+// holds and one extra. A wrong one then delays the next requests by at most one
+// burst's refill instead of locking them out. What was really used is owed in
+// full, up to longestDebt: otherwise requests larger than the burst would pass at
+// many times the rate.
+const (
+	debtBursts  = 2
+	longestDebt = time.Minute
+)
 
 // GCRA is a rate limit by the generic cell rate algorithm: a bucket that
 // refills evenly and is kept as a single number, the theoretical arrival time
@@ -81,8 +86,8 @@ func (g *GCRA) full() int64 {
 }
 
 // Settle replaces the estimate that Take charged by what was really used.
-// actual 0 gives everything back. Owing more than one extra burst is
-// forgiven.
+// actual 0 gives everything back. Owing more than a minute, or one extra burst
+// where that is longer, is forgiven.
 func (g *GCRA) Settle(now time.Time, estimated, actual int64) {
 	if g == nil {
 		return
@@ -94,7 +99,7 @@ func (g *GCRA) Settle(now time.Time, estimated, actual int64) {
 		return
 	}
 	tat := max(g.tat, t)
-	g.tat = max(tat, min(tat+delta, t+g.cost(debtBursts*g.burst)))
+	g.tat = max(tat, min(tat+delta, t+max(int64(longestDebt), g.cost(debtBursts*g.burst))))
 }
 
 func (g *GCRA) charge(n int64) int64 {

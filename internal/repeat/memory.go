@@ -26,6 +26,7 @@ type Memory struct {
 
 type seen struct {
 	at     time.Time // failed last, or came last if it is common
+	until  time.Time // it is a repeat before
 	common bool
 }
 
@@ -40,12 +41,24 @@ func (m *Memory) Empty(now time.Time) bool {
 	return m.n == 0
 }
 
-// Failed remembers a request that failed. A hash of 0 is none.
-func (m *Memory) Failed(now time.Time, hash uint64) {
+// Failed remembers a request that failed. until is when its caller was told to
+// come again, zero for one that is not to: a request that waited for that obeys,
+// and repeats nothing. A hash of 0 is none.
+func (m *Memory) Failed(now time.Time, hash uint64, until time.Time) {
 	m.forget(now)
-	if hash != 0 && !m.seen[hash].common {
-		m.note(hash, seen{at: now})
+	if most := now.Add(Remembered); until.IsZero() || until.After(most) {
+		until = most
 	}
+	if old := m.seen[hash]; hash != 0 && !old.common {
+		m.note(hash, seen{at: now, until: later(until, old.until)})
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // Served takes note of an answer to a request that failed before.
@@ -56,11 +69,11 @@ func (m *Memory) Served(now time.Time, hash uint64) {
 	}
 }
 
-// Repeats reports that a request with this hash failed in the last minute, and
-// none was answered.
+// Repeats reports that a request with this hash failed in the last minute, that
+// none was answered, and that it was not told to come by now.
 func (m *Memory) Repeats(now time.Time, hash uint64) bool {
 	s, known := m.seen[hash]
-	return known && !s.common && now.Sub(s.at) < Remembered
+	return known && !s.common && now.Before(s.until)
 }
 
 func (m *Memory) note(hash uint64, s seen) {

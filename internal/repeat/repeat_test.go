@@ -125,13 +125,13 @@ func TestMemory(t *testing.T) {
 	if m.Repeats(start, 1) || !m.Empty(start) {
 		t.Error("knows something")
 	}
-	m.Failed(start, 1)
-	m.Failed(start.Add(30*time.Second), 1)
-	m.Failed(start, 0)
+	m.Failed(start, 1, time.Time{})
+	m.Failed(start.Add(30*time.Second), 1, time.Time{})
+	m.Failed(start, 0, time.Time{})
 	if !m.Repeats(start.Add(80*time.Second), 1) || m.Repeats(start.Add(90*time.Second), 1) {
 		t.Error("not the last failure counts")
 	}
-	m.Failed(start.Add(31*time.Second), 2)
+	m.Failed(start.Add(31*time.Second), 2, time.Time{})
 	if !m.Empty(start.Add(31*time.Second+Remembered)) || m.seen != nil || m.order != nil {
 		t.Error("the room is not given back")
 	}
@@ -145,19 +145,19 @@ func TestCommonPrompt(t *testing.T) {
 	if !m.Empty(start) {
 		t.Error("a healthy request is remembered")
 	}
-	m.Failed(start, 1)
+	m.Failed(start, 1, time.Time{})
 	m.Served(start.Add(time.Second), 1)
 	now := start
 	for range 100 {
 		now = now.Add(2 * time.Second)
-		m.Failed(now, 1)
+		m.Failed(now, 1, time.Time{})
 		m.Served(now, 1)
 		if m.Repeats(now, 1) {
 			t.Fatalf("a repeat after %v", now.Sub(start))
 		}
 	}
 	later := now.Add(2 * Remembered)
-	m.Failed(later, 1)
+	m.Failed(later, 1, time.Time{})
 	if !m.Repeats(later, 1) {
 		t.Error("common for good")
 	}
@@ -172,7 +172,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 2000).Draw(t, "ms")) * time.Millisecond)
 			h := rapid.Uint64Range(1, 40).Draw(t, "hash")
-			m.Failed(now, h)
+			m.Failed(now, h, time.Time{})
 			last[h] = now
 			for h := uint64(1); h <= 40; h++ {
 				at, failed := last[h]
@@ -188,7 +188,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 	var m Memory
 	for h := range uint64(3 * most) {
-		m.Failed(start, h+1)
+		m.Failed(start, h+1, time.Time{})
 	}
 	if len(m.seen) != most || m.n != most || m.Repeats(start, 1) || !m.Repeats(start, 3*most) {
 		t.Errorf("%d remembered", len(m.seen))
@@ -223,6 +223,6 @@ func BenchmarkMemoryFailed(b *testing.B) {
 	var m Memory
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		m.Failed(start.Add(time.Duration(i)*time.Millisecond), uint64(i)*0x9e3779b97f4a7c15+1)
+		m.Failed(start.Add(time.Duration(i)*time.Millisecond), uint64(i)*0x9e3779b97f4a7c15+1, time.Time{})
 	}
 }

@@ -90,7 +90,8 @@ func enter(s Suspect, inbound, repeats int64, overloaded bool, moves []Move) []M
 }
 
 // leave decides over a workload inside. A fall in traffic is no recovery: it
-// leaves when it is calm at the load that it came with.
+// leaves when it has been calm for long and is so in a minute of about the load
+// that it came with.
 func (w *Watch) leave(now time.Time, s Suspect, moves []Move) []Move {
 	if s.Traffic.Amplification() > leaveAmplification {
 		delete(w.calm, s.Name)
@@ -107,7 +108,7 @@ func (w *Watch) leave(now time.Time, s Suspect, moves []Move) []Move {
 	}
 	load := s.Traffic.Demand() / max(s.Demand, 1e-9)
 	if load >= leaveLoad {
-		why := fmt.Sprintf("%.2f inbound for each distinct request for %s, at %.0f %% of the load at entry", s.Traffic.Amplification(), leaveCalm, 100*load)
+		why := fmt.Sprintf("%.2f inbound for each distinct request, calm for %s and now at %.0f %% of the load at entry", s.Traffic.Amplification(), leaveCalm, 100*load)
 		return append(moves, Move{Name: s.Name, Why: why})
 	}
 	if w.said[s.Name] {

@@ -123,19 +123,25 @@ func (w *Workload) repeated(now time.Time) (admit.Refusal, bool) {
 	return admit.Refusal{Reason: ReasonRepeats, Wait: wait}, false
 }
 
-// Failed remembers a request that failed: the same one again repeats it.
-func (w *Workload) Failed(now time.Time, a *Arrival, path string, body []byte) {
+// Failed remembers a request that failed: the same one again repeats it, before
+// until if that is not zero.
+func (w *Workload) Failed(now time.Time, a *Arrival, path string, body []byte, until time.Time) {
 	if a.body == 0 && len(body) > 0 {
 		a.body = digestOf(path, body)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.repeats.failed.Failed(now, a.key)
-	w.repeats.failed.Failed(now, a.body)
+	w.repeats.failed.Failed(now, a.key, until)
+	w.repeats.failed.Failed(now, a.body, until)
 }
 
-// Served takes note of an answered one.
-func (w *Workload) Served(now time.Time, a *Arrival) {
+// Served takes note of an answered one. Its body is looked at, where it was not
+// needed before, as long as failures are remembered: it may have been a numbered
+// repeat of one of them.
+func (w *Workload) Served(now time.Time, a *Arrival, path string, body []byte) {
+	if a.body == 0 && len(body) > 0 && w.failing(now) {
+		a.body = digestOf(path, body)
+	}
 	if a.key|a.body == 0 {
 		return
 	}
@@ -143,6 +149,13 @@ func (w *Workload) Served(now time.Time, a *Arrival) {
 	defer w.mu.Unlock()
 	w.repeats.failed.Served(now, a.key)
 	w.repeats.failed.Served(now, a.body)
+}
+
+// failing reports that failures are remembered.
+func (w *Workload) failing(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.repeats.failed.Empty(now)
 }
 
 // MemoryShare is what one of so many workloads may hold of the ledger when half
@@ -170,20 +183,12 @@ func (w *Workload) claim() admit.Claim {
 
 var seed = maphash.MakeSeed()
 
-// hashed is how much of a body's beginning and end tells it from another one of
-// the same length: conversations grow at the end.
-const hashed = 64 << 10
-
 // digestOf is a hash of a request, never 0.
 func digestOf(name string, body []byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	_, _ = h.WriteString(name) // never fails
 	_, _ = h.WriteString("\x00" + strconv.Itoa(len(body)) + "\x00")
-	if len(body) > 2*hashed {
-		_, _ = h.Write(body[:hashed])
-		body = body[len(body)-hashed:]
-	}
-	_, _ = h.Write(body)
+	_, _ = h.Write(body) // all of it: recordings and pictures differ in the middle
 	return h.Sum64() | 1
 }

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func TestRepeats(t *testing.T) {
 		if err != nil || a.Repeat() {
 			t.Fatalf("%s: the first one: %v, repeat %v", name, err, a.Repeat())
 		}
-		w.Failed(noon, a, "/p", []byte("body"))
+		w.Failed(noon, a, "/p", []byte("body"), time.Time{})
 		in := 0
 		for i := range 3000 {
 			now := noon.Add(time.Duration(i) * 10 * time.Millisecond)
@@ -45,7 +46,7 @@ func TestRepeats(t *testing.T) {
 			if err == nil {
 				in++
 			}
-			w.Failed(now, a, "/p", []byte("body"))
+			w.Failed(now, a, "/p", []byte("body"), time.Time{})
 		}
 		if in < 39 || in > 42 {
 			t.Errorf("%s: %d of 3000 came in, want the reserve of 10 and one a second", name, in)
@@ -65,10 +66,10 @@ func TestNoRepeats(t *testing.T) {
 		if err != nil || a.Repeat() {
 			t.Fatalf("%v, repeat %v", err, a.Repeat())
 		}
-		w.Served(noon, a)
+		w.Served(noon, a, "/p", []byte("same prompt"))
 	}
 	a, _ := ask(w, noon, false, "", "other")
-	w.Failed(noon, a, "/p", []byte("other"))
+	w.Failed(noon, a, "/p", []byte("other"), time.Time{})
 	if refusal, ok := w.Read(noon, new(Arrival), "/q", []byte("other")); !ok {
 		t.Error(refusal)
 	}
@@ -76,9 +77,28 @@ func TestNoRepeats(t *testing.T) {
 	if !a.Repeat() {
 		t.Error("not known as a repeat")
 	}
-	w.Served(noon, a)
+	w.Served(noon, a, "/p", []byte("other"))
 	if a, _ = ask(w, noon, false, "", "other"); a.Repeat() {
 		t.Error("an answered request is repeated by nothing")
+	}
+}
+
+// A prompt is answered behind its failure also where its body was not needed to
+// know the repeat, or was read before anything failed: then it is common, and
+// the next one is new work.
+func TestAnsweredRepeat(t *testing.T) {
+	body := []byte("prompt")
+	for name, second := range map[string]func(w *Workload) *Arrival{
+		"numbered":  func(w *Workload) *Arrival { a, _ := ask(w, noon, true, "", "prompt"); return a },
+		"beside it": func(*Workload) *Arrival { return new(Arrival) },
+	} {
+		w := New(Spec{Name: "a"})
+		a, _ := ask(w, noon, false, "", "prompt")
+		w.Failed(noon, a, "/p", body, time.Time{})
+		w.Served(noon, second(w), "/p", body)
+		if a, _ := ask(w, noon, false, "", "prompt"); a.Repeat() {
+			t.Errorf("%s: a repeat behind its answer", name)
+		}
 	}
 }
 
@@ -107,5 +127,25 @@ func TestQuarantine(t *testing.T) {
 	}
 	if other, _ := w.Admit(noon, l, 400, 0); other == nil {
 		t.Error("still held")
+	}
+}
+
+// Bodies that differ in the middle only, as those with recordings that begin and
+// end with silence, are different requests.
+func TestLongBodiesThatDifferInTheMiddle(t *testing.T) {
+	w := New(Spec{Name: "a"})
+	silence := strings.Repeat("A", 100<<10)
+	a, _ := ask(w, noon, false, "", silence+"one"+silence)
+	w.Failed(noon, a, "/p", []byte(silence+"one"+silence), time.Time{})
+	if a, _ := ask(w, noon, false, "", silence+"two"+silence); a.Repeat() {
+		t.Error("another request is taken for a repeat")
+	}
+}
+
+func BenchmarkDigest(b *testing.B) {
+	body := make([]byte, 8<<20)
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		digestOf("/p", body)
 	}
 }

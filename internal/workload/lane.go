@@ -25,9 +25,11 @@ type Placement struct {
 	// Share of concurrency and memory in quarantine, 0 to 1; 0 lets nothing in.
 	Share float64    `json:"share,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
-	// By is who moved it: operator, rule or configuration.
-	By  string `json:"by,omitempty"`
-	Why string `json:"why,omitempty"`
+	// By is who moved it; ByRule says that the rule did, whatever an operator is
+	// called.
+	By     string `json:"by,omitempty"`
+	ByRule bool   `json:"by_rule,omitempty"`
+	Why    string `json:"why,omitempty"`
 	// Demand is distinct requests a second when it was moved.
 	Demand float64 `json:"demand,omitempty"`
 }
@@ -53,6 +55,18 @@ func (w *Workload) Move(p Placement) (before Placement) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, w.lane = w.lane, p
+	return before
+}
+
+// Release moves the workload out of quarantine and forgets what came in before,
+// which the rule would take as evidence once more. It returns the placement before.
+func (w *Workload) Release() (before Placement) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.lane = w.lane, Placement{Lane: Normal}
+	if before.Lane == Quarantine {
+		w.repeats.window = repeat.Window{}
+	}
 	return before
 }
 
