@@ -8,6 +8,11 @@ import (
 // Quantum is what a flow may use in a round, in units of cost.
 const Quantum = 1024
 
+// leastCost is what any item counts as, however little it is said to use: it
+// takes a slot. A flow of items that cost nothing would be served before every
+// other one for as long as it has some.
+const leastCost = Quantum / 16
+
 // class is the flows of one priority.
 type class struct {
 	flows  map[string]*flow // those who wait, and those who did since somebody began to

@@ -53,7 +53,7 @@ func (f Fate) String() string {
 type Item struct {
 	Flow     string // whose it is
 	Priority Priority
-	Cost     int64     // what serving it is expected to use, in tokens
+	Cost     int64     // what serving it is expected to use, in tokens; Push lifts it to leastCost
 	Bytes    int64     // of memory, held while it waits
 	Deadline time.Time // of its own; the queue's bound may be sooner. Zero for none
 	Keys     []Key     // what may serve it, at least one
@@ -175,7 +175,7 @@ func (q *Queue) Push(now time.Time, it *Item) Fate {
 		q.earliest = it.until
 	}
 	q.arrivals++
-	it.seq = q.arrivals
+	it.seq, it.Cost = q.arrivals, max(it.Cost, leastCost)
 	it.seen, it.missed = 0, nil
 	q.link(f, it)
 	return Waiting
@@ -356,9 +356,9 @@ func (q *Queue) leave(now time.Time, it *Item, fate Fate) {
 
 // Settle corrects what an item of the flow was charged, once its real cost is
 // known. The debt of a flow of which nobody waits counts as in the package's
-// rules.
+// rules. Neither counts as less than leastCost.
 func (q *Queue) Settle(p Priority, flow string, estimated, actual int64) {
 	if f := q.classes[p].flows[flow]; f != nil {
-		f.deficit = min(f.deficit+estimated-actual, Quantum)
+		f.deficit = min(f.deficit+max(estimated, leastCost)-max(actual, leastCost), Quantum)
 	}
 }
