@@ -141,3 +141,26 @@ func TestWhoRunsOutOfTimeInLine(t *testing.T) {
 		r.counts(map[*fake]int{u1: 1})
 	})
 }
+
+// TestWaitersHearOfATargetThatReturns: a request that waits for a slot of one
+// target takes another one when its cool-down is over, though nobody's call ends
+// then. It fails when what is far off is not kept in mind for those in line.
+func TestWaitersHearOfATargetThatReturns(t *testing.T) {
+	u1, u2 := upstream("u1", after(8*time.Second, answers("from one"))), upstream("u2", script{status(429, "", "Retry-After", "3")}, answers("from two"))
+	run(t, setup{
+		upstreams: []*fake{u1, u2}, workload: "priority: critical", target: map[string]string{"u1": "limits: {concurrency: 1}"},
+		defaults: "queue: {wait: 1s, length: 100}",
+	}, func(r *rig) {
+		var wg sync.WaitGroup
+		for range 2 { // one has the slot, the other finds the second target refusing
+			wg.Go(func() { r.do(ask{}) })
+			time.Sleep(100 * time.Millisecond)
+		}
+		a := r.do(ask{})
+		r.good(a, "from two")
+		if a.took > 4*time.Second {
+			t.Errorf("took %s", a.took)
+		}
+		wg.Wait()
+	})
+}
