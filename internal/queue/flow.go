@@ -31,6 +31,7 @@ type flow struct {
 	bytes    int64
 	deficit  int64 // what it may still use; below zero it owes
 	idle     int64 // the class's level when it fell idle
+	trying   int   // items that are told
 	head     *Item // scratch of look: who would be served
 	load     standing
 }
@@ -159,7 +160,8 @@ func (c *class) serve() *Item {
 }
 
 // rounds gives to those that look found somebody in as many rounds as the one
-// closest to it needs to be served, at once.
+// closest to it needs to be served, at once. So it does to a flow of which
+// somebody tries, who may come back in line.
 func (c *class) rounds() {
 	least := int64(-1)
 	for _, f := range c.ring {
@@ -172,8 +174,11 @@ func (c *class) rounds() {
 	}
 	c.level += least * Quantum
 	for _, f := range c.ring {
-		if f.head != nil {
+		switch {
+		case f.head != nil:
 			f.deficit += least * Quantum
+		case f.trying > 0:
+			f.deficit = min(f.deficit+least*Quantum, Quantum)
 		}
 	}
 }

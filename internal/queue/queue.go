@@ -249,12 +249,14 @@ func (q *Queue) choose(now time.Time, s signal, w *want) *class {
 func (it *Item) tell(s signal) {
 	it.fate, it.signal, it.seen = Told, s, s.serial
 	it.flow.deficit -= it.Cost
+	it.flow.trying++
 }
 
 // untell takes back that it was told.
 func (q *Queue) untell(it *Item) {
 	it.fate = Waiting
 	it.flow.deficit = min(it.flow.deficit+it.Cost, Quantum) // rounds given meanwhile are not saved up
+	it.flow.trying--
 	q.wants[it.signal.key].told--
 }
 
@@ -291,6 +293,7 @@ func (q *Queue) Done(now time.Time, it *Item) []*Item {
 	}
 	if it.fate == Told {
 		q.wants[it.signal.key].told--
+		it.flow.trying--
 	} else {
 		it.flow.deficit -= it.Cost
 	}

@@ -105,6 +105,35 @@ func TestFairness(t *testing.T) {
 	})
 }
 
+// TestWhoTriesMissesNoRound: while the only request of a flow tries in vain, the
+// others are given a round; it is no worse off for that. It fails when a round is
+// only for those who can be told.
+func TestWhoTriesMissesNoRound(t *testing.T) {
+	q := roomy()
+	for range 100 {
+		push(t, q, 0, item("many", Interactive, 64))
+	}
+	tell := func() *Item { // the next of one, behind those of many who come first
+		for {
+			if it := q.Next(epoch, "a"); it.Flow == "one" {
+				return it
+			} else {
+				q.Done(epoch, it)
+			}
+		}
+	}
+	push(t, q, 0, item("one", Interactive, Quantum-64))
+	first := tell()
+	push(t, q, 0, item("one", Interactive, 64))
+	q.Done(epoch, first)
+	tries := tell() // neither may use much more than this
+	serve(q, 0, "a", 2)
+	q.Spent(epoch, tries)
+	if served := serve(q, 0, "a", 3); !slices.Contains(served, "one") {
+		t.Errorf("served %v", served)
+	}
+}
+
 // TestWhatCostsNothingTakesTurns: a flow whose requests are said to use no tokens,
 // before they are served or behind it, does not keep another one waiting. It
 // fails when a cost may be 0.
