@@ -75,6 +75,7 @@ func TestCallersWithoutWorkloads(t *testing.T) {
 	before, rest, _ := strings.Cut(s.whole, "workloads:\n")
 	s.whole = before + rest[strings.Index(rest, "defaults:"):]
 	run(t, s, func(r *rig) {
+		r.each(25, func(int) ask { return ask{key: "early"} }) // tell how long answers are
 		stop := r.flood(150, is("greedy"))
 		time.Sleep(time.Second)
 		for range 10 {
@@ -163,4 +164,24 @@ func TestWaitersHearOfATargetThatReturns(t *testing.T) {
 		}
 		wg.Wait()
 	})
+}
+
+// TestInFlightIsWhatIsLikely: an answer counts as long as the workload's are, not
+// as nothing where the caller sets no bound, nor as the bound where that is far
+// off. It fails when the caller's bound is what counts.
+func TestInFlightIsWhatIsLikely(t *testing.T) {
+	for _, bound := range []string{"", `"max_tokens":100000,`} {
+		u1 := upstream("u1", after(time.Second, answers("served")))
+		run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				r.do(ask{body: `{"model":"m",` + bound + `"messages":[{"role":"user","content":"hello"}]}`})
+			})
+			time.Sleep(500 * time.Millisecond)
+			if n := r.state("u1").Load.Tokens; n < 512 || n > 600 {
+				t.Errorf("with %q: %d tokens in flight", bound, n)
+			}
+			wg.Wait()
+		})
+	}
 }
