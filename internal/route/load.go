@@ -62,9 +62,6 @@ func (t *Target) news() bool {
 	return told > 0 && (room > told || room == 0)
 }
 
-// adapting reports that time is to pass for the limit.
-func (t *Target) adapting() bool { return t.adapt.Limit().Calls > 0 }
-
 // timed tells the learned limit about a first content. A call that does not
 // stream is timed to its end: that is the answer's length and says nothing.
 func (t *Target) timed(now time.Time, c *Call) {
