@@ -58,8 +58,8 @@ type Target struct {
 	fit     learn.Fit      // of first contents, for adapt
 	gaps    learn.Gaps     // of streams, likewise
 	hint    limit.Hint
-	full    bool // the last call found no slot
-	told    int  // calls that there was room for when those who wait were last told
+	full    bool       // the last call found no slot
+	told    limit.Load // that there was room for when those who wait were last told
 	rpm     *limit.GCRA
 	tpm     *limit.GCRA
 	waiting callList   // calls that have no content yet, oldest first
