@@ -75,6 +75,7 @@ func TestCallersWithoutWorkloads(t *testing.T) {
 	before, rest, _ := strings.Cut(s.whole, "workloads:\n")
 	s.whole = before + rest[strings.Index(rest, "defaults:"):]
 	run(t, s, func(r *rig) {
+		r.each(25, func(int) ask { return ask{key: "early"} }) // tell how long answers are
 		stop := r.flood(150, is("greedy"))
 		time.Sleep(time.Second)
 		for range 10 {
@@ -140,4 +141,47 @@ func TestWhoRunsOutOfTimeInLine(t *testing.T) {
 		wg.Wait()
 		r.counts(map[*fake]int{u1: 1})
 	})
+}
+
+// TestWaitersHearOfATargetThatReturns: a request that waits for a slot of one
+// target takes another one when its cool-down is over, though nobody's call ends
+// then. It fails when what is far off is not kept in mind for those in line.
+func TestWaitersHearOfATargetThatReturns(t *testing.T) {
+	u1, u2 := upstream("u1", after(8*time.Second, answers("from one"))), upstream("u2", script{status(429, "", "Retry-After", "3")}, answers("from two"))
+	run(t, setup{
+		upstreams: []*fake{u1, u2}, workload: "priority: critical", target: map[string]string{"u1": "limits: {concurrency: 1}"},
+		defaults: "queue: {wait: 1s, length: 100}",
+	}, func(r *rig) {
+		var wg sync.WaitGroup
+		for range 2 { // one has the slot, the other finds the second target refusing
+			wg.Go(func() { r.do(ask{}) })
+			time.Sleep(100 * time.Millisecond)
+		}
+		a := r.do(ask{})
+		r.good(a, "from two")
+		if a.took > 4*time.Second {
+			t.Errorf("took %s", a.took)
+		}
+		wg.Wait()
+	})
+}
+
+// TestInFlightIsWhatIsLikely: an answer counts as long as the workload's are, not
+// as nothing where the caller sets no bound, nor as the bound where that is far
+// off. It fails when the caller's bound is what counts.
+func TestInFlightIsWhatIsLikely(t *testing.T) {
+	for _, bound := range []string{"", `"max_tokens":100000,`} {
+		u1 := upstream("u1", after(time.Second, answers("served")))
+		run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				r.do(ask{body: `{"model":"m",` + bound + `"messages":[{"role":"user","content":"hello"}]}`})
+			})
+			time.Sleep(500 * time.Millisecond)
+			if n := r.state("u1").Load.Tokens; n < 512 || n > 600 {
+				t.Errorf("with %q: %d tokens in flight", bound, n)
+			}
+			wg.Wait()
+		})
+	}
 }

@@ -58,7 +58,8 @@ type Request struct {
 	// Upstreams has every target of Model and of its fallbacks.
 	Upstreams map[*route.Target]*Upstream
 	Class     learn.Class
-	Tokens    int64 // estimate
+	Tokens    int64 // estimate, prompt and answer
+	Prompt    int64 // that of the prompt alone
 	Usage     bool  // a limit of the caller's needs the real use
 	Start     time.Time
 	Deadline  time.Time     // for everything until content is sent
@@ -211,7 +212,7 @@ func (x *run) query(cancel context.CancelCauseFunc) route.Query {
 		Cancel: cancel, Extra: x.plan.made > 0, Payer: x.req.Workload,
 		Proven:  x.reserve && x.plan.made > 0 && x.plan.made == x.plan.limit-1,
 		Patient: x.req.Upload != nil,
-		Prompt:  max(0, x.req.Tokens-int64(x.req.Envelope.MaxTokens)),
+		Prompt:  x.req.Prompt,
 		Flow:    x.req.Workload.Name(), Rank: uint8(x.req.Priority), Lane: x.req.Lane,
 	}
 	if x.req.Repeat {

@@ -53,7 +53,10 @@ func least(h http.Header, names []quotaNames, now time.Time) (l Left) {
 		if !ok || l.Stated && l.Left <= left {
 			continue
 		}
-		most, _ := amount(h.Get(n.most))
+		most, said := amount(h.Get(n.most))
+		if said && most == 0 { // nothing left of nothing: a proxy without a limit says so
+			continue
+		}
 		reset, _ := reading(h.Get(n.reset), clock(h, now))
 		l = Left{Stated: true, Left: left, Most: most, Reset: reset}
 	}

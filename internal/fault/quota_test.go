@@ -36,6 +36,7 @@ func TestQuotaOf(t *testing.T) {
 			"anthropic-ratelimit-input-tokens-remaining", "9000", "anthropic-ratelimit-output-tokens-remaining", "800", "anthropic-ratelimit-output-tokens-reset", "2026-06-08T08:30:02Z"),
 			Quota{Left{true, 3, 50, 20 * time.Second}, Left{true, 800, 0, 2 * time.Second}}, true},
 		{"garbage", header("x-ratelimit-remaining-requests", "NaN", "x-ratelimit-remaining-tokens", "lots", "anthropic-ratelimit-tokens-remaining", "-1"), Quota{}, false},
+		{"of no limit", header("x-ratelimit-limit-requests", "0", "x-ratelimit-remaining-requests", "0"), Quota{}, false},
 		{"reset unreadable", header("x-ratelimit-remaining-requests", "7", "x-ratelimit-reset-requests", "soon"), Quota{Requests: Left{true, 7, 0, 0}}, true},
 	} {
 		if got, ok := QuotaOf(x.h, now); got != x.want || ok != x.known {

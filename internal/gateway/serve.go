@@ -305,11 +305,12 @@ func (x *inbound) attempt(ctx context.Context, m *route.Model) {
 
 func (x *inbound) request(m *route.Model) *attempt.Request {
 	lane := x.workload.Placement().Limit() // in which no extra attempt is paid for
+	input, output := x.foresee(int64(len(x.body)), int64(x.envelope.MaxTokens))
 	q := &attempt.Request{
 		ID: x.id, Method: x.r.Method, Endpoint: x.where.endpoint, Path: x.where.path, RawQuery: x.r.URL.RawQuery,
 		Header: x.r.Header, Control: x.ctl, Body: x.body, Envelope: &x.envelope, Ticket: x.ticket,
 		Model: m, Workload: x.workload, Priority: x.workload.Priority(), Upstreams: x.Upstreams,
-		Tokens: estimateTokens(int64(len(x.body))) + int64(x.envelope.MaxTokens), Usage: x.ticket.Metered(),
+		Tokens: input + output, Prompt: input, Usage: x.ticket.Metered(),
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
 		Repeat: x.arrival.Repeat() || lane > 0, Lane: lane, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(),
 	}

@@ -8,6 +8,11 @@ import (
 // Quantum is what a flow may use in a round, in units of cost.
 const Quantum = 1024
 
+// leastCost is what any item counts as, however little it is said to use: it
+// takes a slot. A flow of items that cost nothing would be served before every
+// other one for as long as it has some.
+const leastCost = Quantum / 16
+
 // class is the flows of one priority.
 type class struct {
 	flows  map[string]*flow // those who wait, and those who did since somebody began to
@@ -26,6 +31,7 @@ type flow struct {
 	bytes    int64
 	deficit  int64 // what it may still use; below zero it owes
 	idle     int64 // the class's level when it fell idle
+	trying   int   // items that are told
 	head     *Item // scratch of look: who would be served
 	load     standing
 }
@@ -154,7 +160,8 @@ func (c *class) serve() *Item {
 }
 
 // rounds gives to those that look found somebody in as many rounds as the one
-// closest to it needs to be served, at once.
+// closest to it needs to be served, at once. So it does to a flow of which
+// somebody tries, who may come back in line.
 func (c *class) rounds() {
 	least := int64(-1)
 	for _, f := range c.ring {
@@ -167,8 +174,11 @@ func (c *class) rounds() {
 	}
 	c.level += least * Quantum
 	for _, f := range c.ring {
-		if f.head != nil {
+		switch {
+		case f.head != nil:
 			f.deficit += least * Quantum
+		case f.trying > 0:
+			f.deficit = min(f.deficit+least*Quantum, Quantum)
 		}
 	}
 }

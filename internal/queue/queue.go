@@ -53,7 +53,7 @@ func (f Fate) String() string {
 type Item struct {
 	Flow     string // whose it is
 	Priority Priority
-	Cost     int64     // what serving it is expected to use, in tokens
+	Cost     int64     // what serving it is expected to use, in tokens; Push lifts it to leastCost
 	Bytes    int64     // of memory, held while it waits
 	Deadline time.Time // of its own; the queue's bound may be sooner. Zero for none
 	Keys     []Key     // what may serve it, at least one
@@ -175,7 +175,7 @@ func (q *Queue) Push(now time.Time, it *Item) Fate {
 		q.earliest = it.until
 	}
 	q.arrivals++
-	it.seq = q.arrivals
+	it.seq, it.Cost = q.arrivals, max(it.Cost, leastCost)
 	it.seen, it.missed = 0, nil
 	q.link(f, it)
 	return Waiting
@@ -249,12 +249,14 @@ func (q *Queue) choose(now time.Time, s signal, w *want) *class {
 func (it *Item) tell(s signal) {
 	it.fate, it.signal, it.seen = Told, s, s.serial
 	it.flow.deficit -= it.Cost
+	it.flow.trying++
 }
 
 // untell takes back that it was told.
 func (q *Queue) untell(it *Item) {
 	it.fate = Waiting
 	it.flow.deficit = min(it.flow.deficit+it.Cost, Quantum) // rounds given meanwhile are not saved up
+	it.flow.trying--
 	q.wants[it.signal.key].told--
 }
 
@@ -291,6 +293,7 @@ func (q *Queue) Done(now time.Time, it *Item) []*Item {
 	}
 	if it.fate == Told {
 		q.wants[it.signal.key].told--
+		it.flow.trying--
 	} else {
 		it.flow.deficit -= it.Cost
 	}
@@ -356,9 +359,9 @@ func (q *Queue) leave(now time.Time, it *Item, fate Fate) {
 
 // Settle corrects what an item of the flow was charged, once its real cost is
 // known. The debt of a flow of which nobody waits counts as in the package's
-// rules.
+// rules. Neither counts as less than leastCost.
 func (q *Queue) Settle(p Priority, flow string, estimated, actual int64) {
 	if f := q.classes[p].flows[flow]; f != nil {
-		f.deficit = min(f.deficit+estimated-actual, Quantum)
+		f.deficit = min(f.deficit+max(estimated, leastCost)-max(actual, leastCost), Quantum)
 	}
 }

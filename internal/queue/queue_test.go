@@ -98,11 +98,65 @@ func TestFairness(t *testing.T) {
 				sum[i] += it.Cost
 				push2(q, item(it.Flow, Interactive, cost.Draw(t, "cost")))
 			}
-			if d := max(sum[0]-sum[1], sum[1]-sum[0]); d > 2*most {
+			if d := max(sum[0]-sum[1], sum[1]-sum[0]); d > 2*max(most, leastCost) {
 				t.Fatalf("served %v: %d apart, largest cost %d", sum, d, most)
 			}
 		}
 	})
+}
+
+// TestWhoTriesMissesNoRound: while the only request of a flow tries in vain, the
+// others are given a round; it is no worse off for that. It fails when a round is
+// only for those who can be told.
+func TestWhoTriesMissesNoRound(t *testing.T) {
+	q := roomy()
+	for range 100 {
+		push(t, q, 0, item("many", Interactive, 64))
+	}
+	tell := func() *Item { // the next of one, behind those of many who come first
+		for {
+			if it := q.Next(epoch, "a"); it.Flow == "one" {
+				return it
+			} else {
+				q.Done(epoch, it)
+			}
+		}
+	}
+	push(t, q, 0, item("one", Interactive, Quantum-64))
+	first := tell()
+	push(t, q, 0, item("one", Interactive, 64))
+	q.Done(epoch, first)
+	tries := tell() // neither may use much more than this
+	serve(q, 0, "a", 2)
+	q.Spent(epoch, tries)
+	if served := serve(q, 0, "a", 3); !slices.Contains(served, "one") {
+		t.Errorf("served %v", served)
+	}
+}
+
+// TestWhatCostsNothingTakesTurns: a flow whose requests are said to use no tokens,
+// before they are served or behind it, does not keep another one waiting. It
+// fails when a cost may be 0.
+func TestWhatCostsNothingTakesTurns(t *testing.T) {
+	for _, estimated := range []int64{-1000, 0, 1000} {
+		q := roomy()
+		push(t, q, 0, item("free", Interactive, estimated), item("paid", Interactive, 1000))
+		served := map[string]int{}
+		for range 1000 {
+			it := q.Next(epoch, "a")
+			q.Done(epoch, it)
+			served[it.Flow]++
+			if it.Flow == "paid" {
+				push2(q, item("paid", Interactive, 1000))
+				continue
+			}
+			push2(q, item("free", Interactive, estimated))
+			q.Settle(Interactive, "free", estimated, 0)
+		}
+		if served["paid"] < 1000/(1+1000/leastCost)-2 {
+			t.Errorf("estimated at %d: %v", estimated, served)
+		}
+	}
 }
 
 func push2(q *Queue, it *Item) {

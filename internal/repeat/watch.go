@@ -8,7 +8,7 @@ import (
 // The rule that moves a workload to the quarantine lane and back (algorithm
 // notes, section 7).
 const (
-	enterAmplification = 3.0 // inbound per distinct request, in a minute
+	enterAmplification = 3.5 // inbound per distinct request, in a minute: official clients repeat twice, which makes 3
 	enterExcess        = 0.1 // the workload's repeats among everything that came in
 	dominantExcess     = 0.5 // the same among all repeats, while the router is overloaded
 	leastRepeats       = 120 // a minute: twice what the allowance lets in at any rate

@@ -57,13 +57,13 @@ func rated(now time.Time, wait time.Duration) (*Call, Why, time.Time) {
 // news reports that those who wait may find room that no call has left: the limit
 // has grown, or there is none any more.
 func (t *Target) news() bool {
-	room, told := t.slots.Limit().Calls, t.told
+	room, told := t.slots.Limit(), t.told
 	t.told = room
-	return told > 0 && (room > told || room == 0)
+	return more(int64(told.Calls), int64(room.Calls)) || more(told.Tokens, room.Tokens)
 }
 
-// adapting reports that time is to pass for the limit.
-func (t *Target) adapting() bool { return t.adapt.Limit().Calls > 0 }
+// more reports that a limit, where 0 is none, has grown or ended.
+func more(was, is int64) bool { return was > 0 && (is > was || is <= 0) }
 
 // timed tells the learned limit about a first content. A call that does not
 // stream is timed to its end: that is the answer's length and says nothing.

@@ -189,3 +189,27 @@ func TestWholeAnswersAreNotTimed(t *testing.T) {
 		}
 	}
 }
+
+// TestMoreTokensAreNews: where the operator's limit of calls is the lower one, those
+// who wait are told when the learned one of tokens grows. It fails when calls are
+// all that is looked at.
+func TestMoreTokensAreNews(t *testing.T) {
+	a, n := told(Limits{Concurrency: 2})
+	now := t0.Add(10 * time.Millisecond)
+	fill(t, a, t0, 2)[0].Settle(now, refusedCall)
+	a.Poll(now)
+	before := a.State(now).Load.LearnedTokens
+	*n = 0
+	large := flowQuery(now, "w")
+	large.Tokens = 1500
+	for range 10 {
+		now = now.Add(time.Second)
+		a.adapt.Served()
+		large.Now = now
+		a.Try(large) // finds too few tokens
+		a.Poll(now)
+	}
+	if l := a.State(now).Load; l.LearnedTokens <= before || l.LearnedCalls != 2 || *n == 0 {
+		t.Errorf("%d tokens before, %+v now, told %d times", before, l, *n)
+	}
+}

@@ -3,6 +3,8 @@ package route
 import (
 	"testing"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/fault"
 )
 
 // TestRoom: slots and a rate that comes in a moment are room, a rate that does
@@ -25,5 +27,38 @@ func TestRoom(t *testing.T) {
 	}
 	if free, _ := a.Room(now.Add(time.Second / 2)); !free {
 		t.Error("full when its rate allows a call")
+	}
+}
+
+// TestRoomLater: what no call in line may have yet is said to come when it does.
+// It fails when a target that has room for somebody says nothing of the time.
+func TestRoomLater(t *testing.T) {
+	now := t0
+	end := func(a *Target, r Result, said fault.Quota) {
+		c, _, _ := a.Try(query(now))
+		c.Quota(now, said)
+		c.Settle(now, r)
+	}
+	a := target("a", "", Limits{}) // takes small calls only
+	end(a, Result{Tokens: -1}, fault.Quota{Tokens: fault.Left{Stated: true, Left: 100, Most: 10_000, Reset: 800 * time.Millisecond}})
+	large := query(now)
+	large.Tokens = 4000
+	if _, why, _ := a.Try(large); why != WhyFull {
+		t.Fatalf("a large call: %v", why)
+	}
+	if free, when := a.Room(now); !free || when != now.Add(800*time.Millisecond) {
+		t.Errorf("with room for small calls: %t, %v", free, when.Sub(now))
+	}
+	b := target("b", "", Limits{}) // cools down
+	end(b, Result{Verdict: fault.Verdict{Class: fault.Capacity, HasWait: true, Wait: 3 * time.Second}}, fault.Quota{})
+	if free, when := b.Room(now); !free || when.Sub(now) < 3*time.Second || when.Sub(now) > 4*time.Second {
+		t.Errorf("in a cool-down of 3 s: %t, %v", free, when.Sub(now))
+	}
+	d := target("d", "", Limits{}) // open
+	for c, _, _ := d.Try(query(now)); c != nil; c, _, _ = d.Try(query(now)) {
+		c.Settle(now, Result{Verdict: fault.Verdict{Class: fault.Outage, Breaker: true}, Tokens: -1})
+	}
+	if free, when := d.Room(now); !free || when != d.breaker.Reopens(now) || when.IsZero() {
+		t.Errorf("open: %t, %v", free, when.Sub(now))
 	}
 }

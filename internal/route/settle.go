@@ -253,22 +253,18 @@ func (t *Target) tell(moved []breaker.Transition) {
 }
 
 // Poll runs the rules that need time to pass: slow and silent calls, expired
-// probe leases, cool-downs that are over, a limit that grows. It returns false
-// when nothing on this target waits for time, so that the caller may stop polling
-// until the next call.
-func (t *Target) Poll(now time.Time) bool {
+// probe leases, a limit that grows.
+func (t *Target) Poll(now time.Time) {
 	t.mu.Lock()
-	next := t.breaker.Poll(now, spread(now, now))
+	t.breaker.Poll(now, spread(now, now))
 	t.pass(now)
 	news := t.news()
-	more := !next.IsZero() || t.adapting()
 	moved := t.after(now)
 	t.mu.Unlock()
 	t.tell(moved)
 	if news && t.freed != nil {
 		t.freed(t)
 	}
-	return more
 }
 
 // Drain takes the target out of rotation without touching calls in flight;

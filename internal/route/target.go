@@ -1,6 +1,7 @@
 package route
 
 import (
+	"math"
 	"sync"
 	"time"
 
@@ -57,8 +58,8 @@ type Target struct {
 	fit     learn.Fit      // of first contents, for adapt
 	gaps    learn.Gaps     // of streams, likewise
 	hint    limit.Hint
-	full    bool // the last call found no slot
-	told    int  // calls that there was room for when those who wait were last told
+	full    bool       // the last call found no slot
+	told    limit.Load // that there was room for when those who wait were last told
 	rpm     *limit.GCRA
 	tpm     *limit.GCRA
 	waiting callList   // calls that have no content yet, oldest first
@@ -297,9 +298,10 @@ func (t *Target) TryLastResort(q Query) (*Call, Why, time.Time) {
 }
 
 // Room reports that the target's limits leave room for a call, and where the
-// rate or a cool-down does not, when it will; where they do, when there is more
-// for those who leave some of it to others. It does not say that a call would be admitted:
-// that is for Try.
+// rate or a cool-down does not, when it will. Where they do it says when there is
+// more, for calls that find none: for large ones, and for those that leave some
+// of the rate to others; and when a long cool-down or an open breaker's is over.
+// It does not say that a call would be admitted: that is for Try.
 func (t *Target) Room(now time.Time) (free bool, when time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -309,13 +311,23 @@ func (t *Target) Room(now time.Time) (free bool, when time.Time) {
 	}
 	hinted, _ := t.hint.Ask(now, 1)
 	rated, _ := t.rpm.Peek(now, 1)
-	if wait := max(hinted, rated, t.cooling(now)); wait > 0 && wait <= paced {
+	cooling := t.cooling(now)
+	if wait := max(hinted, rated, cooling); wait > 0 && wait <= paced {
 		return false, now.Add(wait)
 	}
-	if wait, ok := t.rpm.Peek(now, 1+t.left(limit.Ranks-1)); !ok {
-		return true, now.Add(wait)
+	large, _ := t.hint.Ask(now, math.MaxInt64)
+	polite, _ := t.rpm.Peek(now, 1+t.left(limit.Ranks-1))
+	return true, soonest(now, large, polite, cooling, t.breaker.Reopens(now).Sub(now))
+}
+
+// soonest is the first of the waits, of those that there are.
+func soonest(now time.Time, waits ...time.Duration) (when time.Time) {
+	for _, wait := range waits {
+		if at := now.Add(wait); wait > 0 && (when.IsZero() || at.Before(when)) {
+			when = at
+		}
 	}
-	return true, time.Time{}
+	return when
 }
 
 // left is how much of the rate a call leaves for those that matter more: with a
