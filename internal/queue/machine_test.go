@@ -144,7 +144,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				w.wake(t, []*Item{it})
 			}
 		},
-		"pass": func(t *rapid.T) { w.wake(t, w.q.Pass(w.now, w.drawTold(t))) },
+		"pass": func(t *rapid.T) { w.wake(t, w.q.Pass(w.now, w.drawTold(t), Denial{})) },
 		"done": func(t *rapid.T) {
 			it := w.drawTold(t)
 			k := it.Key()
@@ -184,7 +184,7 @@ func TestMachine(t *testing.T) {
 		for len(w.told) > 0 { // it comes to rest
 			it := w.told[0]
 			w.told = w.told[1:]
-			w.wake(t, w.q.Pass(w.now, it))
+			w.wake(t, w.q.Pass(w.now, it, Denial{}))
 		}
 		for _, it := range w.all {
 			if it.inLine() {

@@ -128,7 +128,7 @@ func TestWhoTriesMissesNoRound(t *testing.T) {
 	q.Done(epoch, first)
 	tries := tell() // neither may use much more than this
 	serve(q, 0, "a", 2)
-	q.Spent(epoch, tries)
+	q.Spent(epoch, tries, Denial{})
 	if served := serve(q, 0, "a", 3); !slices.Contains(served, "one") {
 		t.Errorf("served %v", served)
 	}
@@ -258,10 +258,10 @@ func TestPassKeepsThePlace(t *testing.T) {
 	if q.Next(epoch, "a") != one || !q.Promised("a") {
 		t.Fatal("not the first")
 	}
-	if w := q.Pass(epoch, one); len(w) != 1 || w[0] != two {
+	if w := q.Pass(epoch, one, Denial{}); len(w) != 1 || w[0] != two {
 		t.Fatalf("passed on to %v", w)
 	}
-	if w := q.Pass(epoch, two); len(w) != 0 || q.Promised("a") {
+	if w := q.Pass(epoch, two, Denial{}); len(w) != 0 || q.Promised("a") {
 		t.Fatal("told twice of the same")
 	}
 	if q.Next(epoch, "a") != one {
@@ -273,7 +273,7 @@ func TestPassKeepsThePlace(t *testing.T) {
 	if w := q.Done(epoch, one); len(w) > 1 {
 		t.Fatal("more news than there was")
 	}
-	if w := q.Pass(epoch, two); len(w) > 1 {
+	if w := q.Pass(epoch, two, Denial{}); len(w) > 1 {
 		t.Fatal("more news than there was")
 	}
 }
@@ -291,7 +291,7 @@ func TestWhoIsAhead(t *testing.T) {
 	if q.Next(epoch, "a"); !q.Promised("a") || q.Vain("a") {
 		t.Error("what one is told of is promised")
 	}
-	if q.Pass(epoch, it); q.Promised("a") || !q.Vain("a") {
+	if q.Pass(epoch, it, Denial{}); q.Promised("a") || !q.Vain("a") {
 		t.Error("what helped nobody is for anybody")
 	}
 	if q.Next(epoch, "a"); q.Vain("a") {
@@ -371,7 +371,7 @@ func TestNewestFirstUnderStandingLoad(t *testing.T) {
 	}
 	if it := q.Next(at(1501), "a"); it != line[15] {
 		t.Fatal("load stands and the newest is not the first")
-	} else if q.Pass(at(1501), it); it.Until() != at(3500) {
+	} else if q.Pass(at(1501), it, Denial{}); it.Until() != at(3500) {
 		t.Errorf("until %v", it.Until())
 	}
 	fresh := item("x", Interactive, 1)

@@ -43,7 +43,7 @@ func TestRoomLater(t *testing.T) {
 	end(a, Result{Tokens: -1}, fault.Quota{Tokens: fault.Left{Stated: true, Left: 100, Most: 10_000, Reset: 800 * time.Millisecond}})
 	large := query(now)
 	large.Tokens = 4000
-	if _, why, _ := a.Try(large); why != WhyFull {
+	if _, why, _ := a.Try(large); why != WhyLarge {
 		t.Fatalf("a large call: %v", why)
 	}
 	if free, when := a.Room(now); !free || when != now.Add(800*time.Millisecond) {
