@@ -318,7 +318,9 @@ func (q *Queue) Pass(now time.Time, it *Item, d Denial) []*Item {
 func (q *Queue) Spent(now time.Time, it *Item, d Denial) []*Item {
 	q.woken = q.woken[:0]
 	if it.fate == Told {
-		q.denied(now, it, d)
+		if d.Large { // else it does not matter why: there is nothing
+			q.denied(now, it, d)
+		}
 		q.untell(it)
 		q.on(now, it)
 	}
