@@ -114,8 +114,7 @@ func TestALargeOneIsHeldFor(t *testing.T) {
 // not waited for.
 func TestNothingIsHeldForOthers(t *testing.T) {
 	q := roomy()
-	big, small := item("big", Interactive, 8000), item("small", Interactive, 1)
-	push(t, q, 0, big, small)
+	push(t, q, 0, item("one", Interactive, 8000), item("two", Interactive, 8000))
 	none := func(d Denial) func(*Item) (bool, Denial) {
 		return func(it *Item) (bool, Denial) { return false, d }
 	}
@@ -123,8 +122,9 @@ func TestNothingIsHeldForOthers(t *testing.T) {
 	if n, _ := tries(q, at(200), "a", none(Denial{DeniedAll, true})); n != 1 {
 		t.Fatalf("%d tries of what is held for one", n)
 	}
-	fit := func(it *Item) (bool, Denial) { return it == small, Denial{} }
-	if _, served := tries(q, at(200), "a", fit); served != small {
+	first := q.wants["a"].large.item
+	fit := func(it *Item) (bool, Denial) { return it != first, Denial{} }
+	if _, served := tries(q, at(200), "a", fit); served == nil {
 		t.Error("held for one who is denied for itself")
 	}
 }
