@@ -43,6 +43,10 @@ type Waiter struct {
 	Lease    *Lease      // what it holds while it waits
 	Deadline time.Time   // the request's own, zero for none
 	Keys     []queue.Key // what may serve it
+	Kin      queue.Kin   // of those that are denied alike
+	// Denied tells why the last try found the key of no use; nil for a reason
+	// that is the request's own. It is called under the line's lock.
+	Denied func(queue.Key) queue.Denial
 
 	item queue.Item
 	wake chan struct{} // holds at most one signal
@@ -144,9 +148,13 @@ func (l *Line) wake(items ...*queue.Item) {
 	}
 }
 
-// sweep wakes those who have been thrown out and keeps the count.
+// sweep wakes those who have been thrown out, offers what is not held for one
+// any more and keeps the count.
 func (l *Line) sweep() {
 	l.wake(l.queue.Gone()...)
+	for _, k := range l.queue.Released() {
+		l.offer(time.Now(), k)
+	}
 	n, _ := l.queue.Waiting()
 	l.waiting.Store(int64(n))
 }
@@ -154,9 +162,9 @@ func (l *Line) sweep() {
 // WaitFor waits until try returns true, and says Dispatched then; else it says
 // why not: the line is full, the wait is over, somebody else had to have the
 // place, or ctx ended. try runs on the caller's goroutine: at once when
-// something is free that is of no use to the others, and after each signal. A signal that
-// does not help goes to the next, and so does one that reaches a request as it
-// leaves, also by a panic in try.
+// something is free that is of no use to the others, and after each signal. A
+// signal that does not help goes to the next whom the denial does not concern,
+// and so does one that reaches a request as it leaves, also by a panic in try.
 func (l *Line) WaitFor(ctx context.Context, w *Waiter, try func() bool) queue.Fate {
 	look, fate := l.join(w)
 	if fate != queue.Waiting {
@@ -199,7 +207,8 @@ func (l *Line) join(w *Waiter) (look bool, fate queue.Fate) {
 	}
 	w.wake = make(chan struct{}, 1)
 	w.item = queue.Item{
-		Flow: w.Flow, Priority: w.Priority, Cost: w.Cost, Bytes: w.Lease.Bytes(), Deadline: w.Deadline, Keys: w.Keys, Owner: w,
+		Flow: w.Flow, Priority: w.Priority, Cost: w.Cost, Bytes: w.Lease.Bytes(), Deadline: w.Deadline,
+		Keys: w.Keys, Kin: w.Kin, Owner: w,
 	}
 	fate = l.queue.Push(now, &w.item)
 	l.sweep()
@@ -245,11 +254,15 @@ func (l *Line) served(w *Waiter) {
 func (l *Line) pass(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
-	if l.check(now, w.item.Key()) {
-		l.wake(l.queue.Pass(now, &w.item)...)
+	now, k := time.Now(), w.item.Key()
+	var d queue.Denial
+	if w.Denied != nil {
+		d = w.Denied(k)
+	}
+	if l.check(now, k) {
+		l.wake(l.queue.Pass(now, &w.item, d)...)
 	} else {
-		l.wake(l.queue.Spent(now, &w.item)...)
+		l.wake(l.queue.Spent(now, &w.item, d)...)
 	}
 	l.sweep()
 }

@@ -25,11 +25,15 @@ type proof struct{ target *route.Target }
 // NewLine is a line in which requests wait for targets.
 func NewLine(c queue.Config) *admit.Line { return admit.NewLine(c, room) }
 
-func room(k queue.Key) (free bool, when time.Time) {
-	if t, ok := k.(*route.Target); ok {
-		return t.Room(time.Now())
+// room is the target's in either case: the proof lets no call in where there is
+// none.
+func room(k queue.Key) (free bool, when time.Time) { return targetOf(k).Room(time.Now()) }
+
+func targetOf(k queue.Key) *route.Target {
+	if p, ok := k.(proof); ok {
+		return p.target
 	}
-	return true, time.Time{}
+	return k.(*route.Target)
 }
 
 // Freed says that a call of the target ended, or that one which is held back
@@ -108,6 +112,7 @@ func targets(keys []queue.Key) (list []*route.Target) {
 func (x *run) waiter() *admit.Waiter {
 	w := &admit.Waiter{
 		Flow: x.req.Workload.Name(), Priority: x.req.Priority, Cost: x.req.Tokens, Lease: x.req.Ticket.Lease(), Deadline: x.req.Deadline,
+		Kin: x.kin(), Denied: x.denied,
 	}
 	if w.Flow == workload.Open {
 		w.Caller = x.req.Caller
@@ -121,6 +126,34 @@ func (x *run) waiter() *admit.Waiter {
 		}
 	}
 	return w
+}
+
+// kin are the calls of the workload that differ in nothing that a target's share
+// or allowance depends on.
+func (x *run) kin() queue.Kin {
+	q := x.query(nil)
+	k := queue.Kin{Name: q.Flow}
+	for i, is := range []bool{q.Lane > 0, q.Extra, q.Proven, x.req.Repeat} {
+		if is {
+			k.Kind |= 1 << i
+		}
+	}
+	return k
+}
+
+// denied is whom the refusal of what the request was told of concerns besides it.
+func (x *run) denied(k queue.Key) queue.Denial {
+	switch x.refusal.Why(targetOf(k)) {
+	case route.WhyLarge:
+		return queue.Denial{Scope: queue.DeniedAll, Large: true}
+	case route.WhyLargeShare:
+		return queue.Denial{Scope: queue.DeniedKin, Large: true}
+	case route.WhyShare, route.WhyBudget, route.WhyUnproven:
+		return queue.Denial{Scope: queue.DeniedKin}
+	case route.WhyLeft:
+		return queue.Denial{Scope: queue.DeniedClass}
+	}
+	return queue.Denial{}
 }
 
 // slots appends the targets that the request may go to: those it has not tried,

@@ -50,6 +50,9 @@ const (
 	DeniedTokens        // too many tokens in flight for so large a call
 	DeniedShare         // what is left is for flows below their share
 	DeniedLane          // quarantined calls hold all that they may
+	// DeniedTokenShare: of the tokens, what is left is for flows below their
+	// share; a smaller call may find room.
+	DeniedTokenShare
 )
 
 // Slot is what a call holds; giving it back twice does nothing. The zero value
@@ -166,7 +169,7 @@ func (s *Slots) askTokens(f *flow, flows int, n, most int64) Denial {
 		return DeniedTokens
 	}
 	if flows > 1 && n > left-most/reserved && f.used.Tokens >= most/int64(flows) {
-		return DeniedShare
+		return DeniedTokenShare
 	}
 	return Granted
 }

@@ -15,11 +15,11 @@ const leastCost = Quantum / 16
 
 // class is the flows of one priority.
 type class struct {
-	flows  map[string]*flow // those who wait, and those who did since somebody began to
-	ring   []*flow          // those who wait, in the order of the round
-	turn   int              // in ring: who was served last
-	level  int64            // units that the rounds have given to each who waits
-	passed int              // grants to more important classes since its own last one
+	flows map[string]*flow // those who wait, and those who did since somebody began to
+	ring  []*flow          // those who wait, in the order of the round
+	turn  int              // in ring: who was served last
+	level int64            // units that the rounds have given to each who waits
+	over  uint8            // scratch of choose: a bit for each class that is passed over for it
 }
 
 // flow is the items of one caller in one class.
@@ -36,10 +36,11 @@ type flow struct {
 	load     standing
 }
 
-// lane is the items of a flow that want the same keys, in order of arrival: what
+// lane is the kin of a flow that want the same keys, in order of arrival: what
 // waits for one model does not hide behind what waits for another.
 type lane struct {
 	keys        []Key
+	kin         Kin
 	first, last *Item
 }
 
@@ -52,8 +53,10 @@ func (c *class) flow(name string) *flow {
 	return f
 }
 
-// join puts a flow at the end of the round. It may use no more than the one of
-// the others that has been served least.
+// join puts a flow at the end of the round. One that comes back may use no more
+// than the one of the others that has been served least. A new one has a round's
+// worth at least: the others may be charged for more than their calls in flight
+// turn out to use, and it owes nothing for that.
 func (c *class) join(f *flow) {
 	f.deficit += c.level - f.idle
 	most := f.deficit
@@ -63,9 +66,10 @@ func (c *class) join(f *flow) {
 		}
 	}
 	if c.flows[f.name] != f {
-		c.flows[f.name], f.deficit = f, most
+		c.flows[f.name], f.deficit = f, Quantum
+	} else {
+		f.deficit = min(f.deficit, most)
 	}
-	f.deficit = min(f.deficit, most)
 	c.ring = slices.Insert(c.ring, c.turn, f)
 	if len(c.ring) > 1 {
 		c.turn++
@@ -91,22 +95,30 @@ func (c *class) part(f *flow) {
 
 // look finds for each flow whom the signal would go to, and reports whether
 // there is anybody.
-func (c *class) look(q *Queue, now time.Time, s signal) (found bool) {
+func (c *class) look(q *Queue, now time.Time, s signal, w *want) (found bool) {
 	for _, f := range c.ring {
-		f.head = f.candidate(q, now, s)
+		f.head = f.candidate(q, now, s, w)
 		found = found || f.head != nil
 	}
 	return found
 }
 
 // candidate is the first in the flow's order who can be told.
-func (f *flow) candidate(q *Queue, now time.Time, s signal) (best *Item) {
+func (f *flow) candidate(q *Queue, now time.Time, s signal, w *want) (best *Item) {
+	all := w.denied[f.priority]
+	if all.whole(s) {
+		return nil
+	}
 	newest := f.load.stands
 	for _, l := range f.lanes {
 		if !slices.Contains(l.keys, s.key) {
 			continue
 		}
-		it := l.find(q, now, s, newest)
+		own := w.kin[kin{f.priority, l.kin}]
+		if own.whole(s) {
+			continue
+		}
+		it := l.find(q, now, s, newest, all, own)
 		if it != nil && (best == nil || newest == (it.seq > best.seq)) {
 			best = it
 		}
@@ -114,10 +126,11 @@ func (f *flow) candidate(q *Queue, now time.Time, s signal) (best *Item) {
 	return best
 }
 
-func (l *lane) find(q *Queue, now time.Time, s signal, newest bool) *Item {
+// find is the first of the lane who can be told and was not denied it.
+func (l *lane) find(q *Queue, now time.Time, s signal, newest bool, all, own mark) *Item {
 	for it := l.begin(newest); it != nil; it = it.after(newest) {
 		switch {
-		case it.seen >= s.serial:
+		case it.seen >= s.serial || all.covers(it, s) || own.covers(it, s):
 		case it.fate == Told:
 			q.busy = it
 		case !now.Before(it.until):
@@ -189,7 +202,7 @@ func (q *Queue) link(f *flow, it *Item) {
 		q.classes[it.Priority].join(f)
 		f.priority = it.Priority
 	}
-	l := f.lane(it.Keys)
+	l := f.lane(it.Keys, it.Kin)
 	it.flow, it.lane, it.prev, it.next = f, l, l.last, nil
 	if l.last == nil {
 		l.first = it
@@ -211,13 +224,13 @@ func (q *Queue) link(f *flow, it *Item) {
 	}
 }
 
-func (f *flow) lane(keys []Key) *lane {
+func (f *flow) lane(keys []Key, k Kin) *lane {
 	for _, l := range f.lanes {
-		if slices.Equal(l.keys, keys) {
+		if l.kin == k && slices.Equal(l.keys, keys) {
 			return l
 		}
 	}
-	l := &lane{keys: keys}
+	l := &lane{keys: keys, kin: k}
 	f.lanes = append(f.lanes, l)
 	return l
 }
@@ -244,6 +257,8 @@ func (q *Queue) unlink(it *Item, fate Fate) {
 		w := q.wants[k]
 		if w.waiting[it.Priority]--; w.waiting == [NumPriorities]int{} {
 			delete(q.wants, k)
+		} else if w.large.item == it {
+			q.release(k, w)
 		}
 	}
 	f.n--

@@ -15,7 +15,8 @@ type world struct {
 	now   time.Time
 	all   []*Item
 	told  []*Item
-	owed  map[*Item]map[Key]int // signals raised since the item last began to try
+	owed  map[*Item]map[Key][]int // signals raised since the item, or one whose denial concerned it, last began to try
+	n     int                     // signals raised
 	ended map[*Item]Fate
 }
 
@@ -69,7 +70,66 @@ func (w *world) gone(t *rapid.T) {
 			t.Fatalf("%d told of %v, %d known", x.told, k, promised[k])
 		}
 	}
+	for _, k := range w.q.Released() { // one signal for all that came meanwhile: who is served has its owner look again
+		for _, owed := range w.owed {
+			delete(owed, k)
+		}
+		w.raise(t, k)
+	}
 	w.nobodyForgotten(t)
+}
+
+// raise says that the key is free.
+func (w *world) raise(t *rapid.T, k Key) {
+	w.n++
+	for _, it := range w.all {
+		if it.inLine() && slices.Contains(it.Keys, k) {
+			w.owed[it][k] = append(w.owed[it][k], w.n)
+		}
+	}
+	if it := w.q.Next(w.now, k); it != nil {
+		if !slices.Contains(it.Keys, k) {
+			t.Fatal("told of what it does not want")
+		}
+		w.wake(t, []*Item{it})
+	}
+}
+
+// concerns is the promise of a denial.
+func concerns(d Denial, denied, it *Item) bool {
+	if d.Large && it.size < denied.size {
+		return false
+	}
+	switch d.Scope {
+	case DeniedKin:
+		return it.Priority == denied.Priority && it.Kin == denied.Kin
+	case DeniedClass:
+		return it.Priority >= denied.Priority
+	}
+	return d.Scope == DeniedAll
+}
+
+// pass has one who tried say what it met: signals raised before it began owe
+// nothing to those whom that concerns.
+func (w *world) pass(t *rapid.T) {
+	it := w.drawTold(t)
+	k, began, d := it.Key(), int(it.signal.serial), Denial{Scope(rapid.IntRange(0, 3).Draw(t, "scope")), rapid.Bool().Draw(t, "large")}
+	for _, other := range w.all {
+		if concerns(d, it, other) {
+			w.owed[other][k] = slices.DeleteFunc(w.owed[other][k], func(n int) bool { return n <= began })
+		}
+	}
+	w.wake(t, w.q.Pass(w.now, it, d))
+}
+
+// held reports that the item is behind one that the key is held for.
+func (w *world) held(k Key, it *Item) bool {
+	want := w.q.wants[k]
+	if want == nil || !want.large.stops {
+		return false
+	}
+	first := want.large.item
+	return first.inLine() && it != first && it.Priority >= first.Priority
 }
 
 // nobodyForgotten: of the signals raised since somebody last tried, or came,
@@ -80,7 +140,7 @@ func (w *world) nobodyForgotten(t *rapid.T) {
 			continue
 		}
 		for k, n := range w.owed[it] {
-			if n > 0 && !w.trying(k) {
+			if len(n) > 0 && !w.trying(k) && !w.held(k, it) {
 				t.Fatalf("key %v was free, %s waits for it and nobody tries", k, it.Flow)
 			}
 		}
@@ -120,38 +180,26 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			it := &Item{
 				Flow: rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "flow"), Priority: Priority(rapid.IntRange(0, 2).Draw(t, "priority")),
 				Cost: rapid.Int64Range(0, 5000).Draw(t, "cost"), Bytes: rapid.Int64Range(0, 60).Draw(t, "bytes"),
+				Kin:  Kin{Kind: uint8(rapid.IntRange(0, 1).Draw(t, "kind"))},
 				Keys: keys[rapid.IntRange(0, 1).Draw(t, "from"):rapid.IntRange(2, 3).Draw(t, "to")],
 			}
 			if rapid.Bool().Draw(t, "has a deadline") {
 				it.Deadline = w.now.Add(time.Duration(rapid.IntRange(-10, 500).Draw(t, "deadline")) * time.Millisecond)
 			}
-			w.all, w.owed[it] = append(w.all, it), map[Key]int{}
+			w.all, w.owed[it] = append(w.all, it), map[Key][]int{}
 			if w.q.Push(w.now, it) != Waiting {
 				w.end(t, it)
 			}
 		},
 		"next": func(t *rapid.T) {
-			k := rapid.SampledFrom(keys).Draw(t, "key")
-			for _, it := range w.all {
-				if it.inLine() && slices.Contains(it.Keys, k) {
-					w.owed[it][k]++
-				}
-			}
-			if it := w.q.Next(w.now, k); it != nil {
-				if !slices.Contains(it.Keys, k) {
-					t.Fatal("told of what it does not want")
-				}
-				w.wake(t, []*Item{it})
-			}
+			w.raise(t, rapid.SampledFrom(keys).Draw(t, "key"))
 		},
-		"pass": func(t *rapid.T) { w.wake(t, w.q.Pass(w.now, w.drawTold(t))) },
+		"pass": w.pass, "pass again": w.pass,
 		"done": func(t *rapid.T) {
 			it := w.drawTold(t)
-			k := it.Key()
-			for _, other := range w.all { // the signal is used
-				if w.owed[other][k] > 0 {
-					w.owed[other][k]--
-				}
+			k, used := it.Key(), int(it.signal.serial)
+			for _, other := range w.all {
+				w.owed[other][k] = slices.DeleteFunc(w.owed[other][k], func(n int) bool { return n == used })
 			}
 			w.wake(t, w.q.Done(w.now, it))
 			w.end(t, it)
@@ -176,15 +224,15 @@ func (w *world) actions() map[string]func(*rapid.T) {
 func TestMachine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Config{Length: rapid.IntRange(1, 8).Draw(t, "length"), Bytes: 200, Wait: 300 * time.Millisecond}
-		w := &world{q: New(c), c: c, now: epoch, owed: map[*Item]map[Key]int{}, ended: map[*Item]Fate{}}
+		w := &world{q: New(c), c: c, now: epoch, owed: map[*Item]map[Key][]int{}, ended: map[*Item]Fate{}}
 		first := item("x", Interactive, 1)
-		w.all, w.owed[first] = []*Item{first}, map[Key]int{}
+		w.all, w.owed[first] = []*Item{first}, map[Key][]int{}
 		w.q.Push(w.now, first)
 		t.Repeat(w.actions())
 		for len(w.told) > 0 { // it comes to rest
 			it := w.told[0]
 			w.told = w.told[1:]
-			w.wake(t, w.q.Pass(w.now, it))
+			w.wake(t, w.q.Pass(w.now, it, Denial{}))
 		}
 		for _, it := range w.all {
 			if it.inLine() {

@@ -52,6 +52,7 @@ func (f Fate) String() string {
 // changed until its stay is over; the rest is the queue's.
 type Item struct {
 	Flow     string // whose it is
+	Kin      Kin    // of those that are denied alike
 	Priority Priority
 	Cost     int64     // what serving it is expected to use, in tokens; Push lifts it to leastCost
 	Bytes    int64     // of memory, held while it waits
@@ -63,6 +64,8 @@ type Item struct {
 	since  time.Time // when it came
 	until  time.Time // when it is over
 	seq    uint64    // order of arrival
+	size   int64     // its cost as it was said
+	over   uint8     // a bit for each class that was passed over for it
 	flow   *flow
 	lane   *lane
 	prev   *Item
@@ -92,6 +95,10 @@ type want struct {
 	waiting [NumPriorities]int // told ones included
 	told    int                // of this key
 	vain    bool               // its last signal helped nobody
+	passed  [NumPriorities]int // grants to more important classes since its own last one
+	denied  [NumPriorities]mark
+	kin     map[kin]mark
+	large   large
 }
 
 // Queue is the line. The zero value lets nobody wait; Reconfigure opens it.
@@ -110,6 +117,8 @@ type Queue struct {
 	late  []*Item // scratch of hand: found to be over
 	gone  []*Item // expired or evicted, for Gone
 	woken []*Item // scratch of what Pass, Done and Remove return
+
+	released []Key // for Released
 }
 
 // New returns an empty queue.
@@ -175,7 +184,7 @@ func (q *Queue) Push(now time.Time, it *Item) Fate {
 		q.earliest = it.until
 	}
 	q.arrivals++
-	it.seq, it.Cost = q.arrivals, max(it.Cost, leastCost)
+	it.seq, it.size, it.Cost = q.arrivals, it.Cost, max(it.Cost, leastCost)
 	it.seen, it.missed = 0, nil
 	q.link(f, it)
 	return Waiting
@@ -188,6 +197,7 @@ func (q *Queue) Next(now time.Time, k Key) *Item {
 	q.signals++
 	if w := q.wants[k]; w != nil {
 		w.vain = false
+		clear(w.kin) // of older signals
 	}
 	return q.hand(now, signal{k, q.signals})
 }
@@ -203,12 +213,13 @@ func (q *Queue) hand(now time.Time, s signal) *Item {
 	var it *Item
 	if c := q.choose(now, s, w); c != nil {
 		it = c.serve()
+		it.over = c.over
 		it.tell(s)
 		w.told++
 	} else if q.busy != nil {
 		q.busy.missed = append(q.busy.missed, s)
 	} else {
-		w.vain = true
+		w.vain = !w.large.stops
 	}
 	for _, late := range q.late {
 		q.drop(now, late, Expired)
@@ -221,29 +232,55 @@ const guard = 16
 
 // choose finds the class that is served: the most important one that has
 // somebody for the signal, unless a less important one has been passed over
-// too often.
+// too often. What is held for one is not for those behind it.
 func (q *Queue) choose(now time.Time, s signal, w *want) *class {
-	var first, due *class
-	for p := range q.classes {
-		c := &q.classes[p]
-		if w.waiting[p] == 0 || !c.look(q, now, s) {
+	held := w.held(now)
+	first, due, found := -1, -1, uint8(0)
+	for p := range Priority(NumPriorities) {
+		if held != nil && p > held.Priority {
+			break
+		}
+		if w.waiting[p] == 0 || !q.look(now, s, w, p, held) {
 			continue
 		}
-		if first == nil {
-			first = c
-			continue
+		found |= 1 << p
+		switch {
+		case first < 0:
+			first = int(p)
+		case due < 0 && w.passed[p]+1 >= guard:
+			due = int(p)
 		}
-		if c.passed++; c.passed >= guard && due == nil {
-			due = c
+	}
+	if first < 0 {
+		return nil
+	}
+	c := &q.classes[first]
+	if due >= 0 {
+		c = &q.classes[due]
+	}
+	c.over = found &^ (1 << first)
+	return c
+}
+
+// look finds those of the class whom the signal may go to, and reports whether
+// there are any.
+func (q *Queue) look(now time.Time, s signal, w *want, p Priority, held *Item) bool {
+	c := &q.classes[p]
+	if held == nil || p < held.Priority {
+		return c.look(q, now, s, w)
+	}
+	w.large.stops = true
+	return c.only(q, now, s, held)
+}
+
+// granted counts whom the grant to the item passed over.
+func (w *want) granted(it *Item) {
+	for p := range w.passed {
+		if it.over&(1<<p) != 0 {
+			w.passed[p]++
 		}
 	}
-	if due != nil {
-		first = due
-	}
-	if first != nil {
-		first.passed = 0
-	}
-	return first
+	w.passed[it.Priority] = 0
 }
 
 func (it *Item) tell(s signal) {
@@ -260,12 +297,14 @@ func (q *Queue) untell(it *Item) {
 	q.wants[it.signal.key].told--
 }
 
-// Pass says that what the item was told of did not help it. It keeps its place,
-// and those are returned who are to be woken in its stead, itself among them
-// when there was news meanwhile. The slice is valid until the next call.
-func (q *Queue) Pass(now time.Time, it *Item) []*Item {
+// Pass says that what the item was told of did not help it, and why. It keeps
+// its place, and those are returned who are to be woken in its stead, itself
+// among them when there was news meanwhile. The slice is valid until the next
+// call.
+func (q *Queue) Pass(now time.Time, it *Item, d Denial) []*Item {
 	q.woken = q.woken[:0]
 	if it.fate == Told {
+		q.denied(now, it, d)
 		q.untell(it)
 		q.on(now, it, it.signal)
 	}
@@ -273,11 +312,15 @@ func (q *Queue) Pass(now time.Time, it *Item) []*Item {
 }
 
 // Spent says that what the item was told of is taken, so that nobody else need
-// try for it. The item keeps its place, and those are returned who are to be
-// woken for news that came meanwhile. The slice is valid until the next call.
-func (q *Queue) Spent(now time.Time, it *Item) []*Item {
+// try for it; d is what the item met. It keeps its place, and those are returned
+// who are to be woken for news that came meanwhile. The slice is valid until the
+// next call.
+func (q *Queue) Spent(now time.Time, it *Item, d Denial) []*Item {
 	q.woken = q.woken[:0]
 	if it.fate == Told {
+		if d.Large { // else it does not matter why: there is nothing
+			q.denied(now, it, d)
+		}
 		q.untell(it)
 		q.on(now, it)
 	}
@@ -292,7 +335,9 @@ func (q *Queue) Done(now time.Time, it *Item) []*Item {
 		return nil
 	}
 	if it.fate == Told {
-		q.wants[it.signal.key].told--
+		w := q.wants[it.signal.key]
+		w.told--
+		w.granted(it)
 		it.flow.trying--
 	} else {
 		it.flow.deficit -= it.Cost

@@ -60,6 +60,26 @@ func TestClassesInOrderWithAGuard(t *testing.T) {
 	}
 }
 
+// TestTheGuardCountsGrantsOfItsKey: neither grants of another key nor what was
+// offered in vain bring a less important class forward. It fails when the count is
+// the class's, or is kept of offers.
+func TestTheGuardCountsGrantsOfItsKey(t *testing.T) {
+	q := roomy()
+	for range 40 {
+		push(t, q, 0, item("c", Critical, 1, "a"), item("c", Critical, 1, "b"), item("b", Batch, 1, "a", "b"))
+	}
+	serve(q, 0, "a", 10)
+	for range 40 {
+		q.Spent(epoch, q.Next(epoch, "b"), Denial{})
+	}
+	if got := serve(q, 0, "b", 15); slices.Contains(got, "b") {
+		t.Errorf("served %v: batch work has its turn behind 15 grants", got)
+	}
+	if got := serve(q, 0, "a", 6); !slices.Contains(got, "b") {
+		t.Errorf("served %v behind 10: batch work did not have its turn", got)
+	}
+}
+
 func TestOnlyThoseWhoWantTheKey(t *testing.T) {
 	q := roomy()
 	push(t, q, 0, item("x", Critical, 1, "a"), item("x", Critical, 1, "b"), item("y", Batch, 1, "c", "b"))
@@ -128,7 +148,7 @@ func TestWhoTriesMissesNoRound(t *testing.T) {
 	q.Done(epoch, first)
 	tries := tell() // neither may use much more than this
 	serve(q, 0, "a", 2)
-	q.Spent(epoch, tries)
+	q.Spent(epoch, tries, Denial{})
 	if served := serve(q, 0, "a", 3); !slices.Contains(served, "one") {
 		t.Errorf("served %v", served)
 	}
@@ -213,6 +233,46 @@ func TestIdlenessSavesNothing(t *testing.T) {
 	}
 }
 
+// TestWhoComesBackSavedNothing: a flow that was served, and comes back when the
+// other one owes much, has no more than that one. It fails when such a flow is
+// given a round's worth, as a new one is, and when it keeps what the rounds gave.
+func TestWhoComesBackSavedNothing(t *testing.T) {
+	q := roomy()
+	for range 100 {
+		push(t, q, 0, item("busy", Interactive, 20*Quantum))
+	}
+	push(t, q, 0, item("back", Interactive, Quantum))
+	for served := ""; served != "back"; {
+		served = serve(q, 0, "a", 1)[0]
+	}
+	serve(q, 0, "a", 10) // 20 rounds each, which it takes no part in
+	for range 50 {
+		push(t, q, 0, item("back", Interactive, Quantum))
+	}
+	if served := serve(q, 0, "a", 5); !slices.Contains(served, "busy") {
+		t.Errorf("served %v", served)
+	}
+}
+
+// TestANewFlowOwesNothing: the others are charged for calls in flight that use
+// much less; a new flow does not wait until they are settled. It fails when a new
+// flow begins with no more than the best of the others.
+func TestANewFlowOwesNothing(t *testing.T) {
+	q := roomy()
+	const estimate, real = 20 * Quantum, Quantum / 2
+	for range 20 {
+		push(t, q, 0, item("one", Interactive, estimate), item("two", Interactive, estimate))
+	}
+	flows := serve(q, 0, "a", 20)
+	push(t, q, 0, item("new", Interactive, estimate))
+	for _, f := range flows {
+		q.Settle(Interactive, f, estimate, real)
+	}
+	if served := serve(q, 0, "a", 3); !slices.Contains(served, "new") {
+		t.Errorf("served %v", served)
+	}
+}
+
 func TestSettleCharges(t *testing.T) {
 	q := roomy()
 	for range 100 {
@@ -258,10 +318,10 @@ func TestPassKeepsThePlace(t *testing.T) {
 	if q.Next(epoch, "a") != one || !q.Promised("a") {
 		t.Fatal("not the first")
 	}
-	if w := q.Pass(epoch, one); len(w) != 1 || w[0] != two {
+	if w := q.Pass(epoch, one, Denial{}); len(w) != 1 || w[0] != two {
 		t.Fatalf("passed on to %v", w)
 	}
-	if w := q.Pass(epoch, two); len(w) != 0 || q.Promised("a") {
+	if w := q.Pass(epoch, two, Denial{}); len(w) != 0 || q.Promised("a") {
 		t.Fatal("told twice of the same")
 	}
 	if q.Next(epoch, "a") != one {
@@ -273,7 +333,7 @@ func TestPassKeepsThePlace(t *testing.T) {
 	if w := q.Done(epoch, one); len(w) > 1 {
 		t.Fatal("more news than there was")
 	}
-	if w := q.Pass(epoch, two); len(w) > 1 {
+	if w := q.Pass(epoch, two, Denial{}); len(w) > 1 {
 		t.Fatal("more news than there was")
 	}
 }
@@ -291,7 +351,7 @@ func TestWhoIsAhead(t *testing.T) {
 	if q.Next(epoch, "a"); !q.Promised("a") || q.Vain("a") {
 		t.Error("what one is told of is promised")
 	}
-	if q.Pass(epoch, it); q.Promised("a") || !q.Vain("a") {
+	if q.Pass(epoch, it, Denial{}); q.Promised("a") || !q.Vain("a") {
 		t.Error("what helped nobody is for anybody")
 	}
 	if q.Next(epoch, "a"); q.Vain("a") {
@@ -371,7 +431,7 @@ func TestNewestFirstUnderStandingLoad(t *testing.T) {
 	}
 	if it := q.Next(at(1501), "a"); it != line[15] {
 		t.Fatal("load stands and the newest is not the first")
-	} else if q.Pass(at(1501), it); it.Until() != at(3500) {
+	} else if q.Pass(at(1501), it, Denial{}); it.Until() != at(3500) {
 		t.Errorf("until %v", it.Until())
 	}
 	fresh := item("x", Interactive, 1)

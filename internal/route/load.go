@@ -17,13 +17,28 @@ func (q *Query) want() limit.Want {
 	return limit.Want{Flow: q.Flow, Rank: q.Rank, Tokens: q.Tokens, Lane: q.Lane}
 }
 
-// free asks for a slot. The lock is held, here and below.
-func (t *Target) free(q Query) bool {
+// free asks for a slot, and tells why there is none. The lock is held, here and
+// below.
+func (t *Target) free(q Query) Why {
 	t.pass(q.Now)
 	denial := t.slots.Ask(q.Now, q.want())
-	t.adapt.Denied(denial)
+	if denial == limit.DeniedTokenShare {
+		t.adapt.Denied(limit.DeniedShare)
+	} else {
+		t.adapt.Denied(denial)
+	}
 	t.full = denial != limit.Granted && denial != limit.DeniedLane
-	return denial == limit.Granted
+	switch denial {
+	case limit.Granted:
+		return Admitted
+	case limit.DeniedTokens:
+		return WhyLarge
+	case limit.DeniedTokenShare:
+		return WhyLargeShare
+	case limit.DeniedCalls:
+		return WhyFull
+	}
+	return WhyShare
 }
 
 // laden reports that the target takes calls and that the last one found no room
@@ -46,12 +61,23 @@ func (t *Target) hold(q Query, c *Call) {
 }
 
 // rated refuses a call for a rate that is there again after so long. What comes
-// in a moment is waited for.
-func rated(now time.Time, wait time.Duration) (*Call, Why, time.Time) {
-	if wait > paced {
-		return nil, WhyRate, now.Add(wait)
+// in a moment is waited for: why names the reason where there is room for others.
+func rated(now time.Time, wait time.Duration, why Why, others bool) (*Call, Why, time.Time) {
+	switch {
+	case wait > paced:
+		why = WhyRate
+	case !others:
+		why = WhyFull
 	}
-	return nil, WhyFull, now.Add(wait)
+	return nil, why, now.Add(wait)
+}
+
+// due notes when the first of those that found too few tokens left in the
+// quota finds enough.
+func (t *Target) due(now time.Time, wait time.Duration) {
+	if at := now.Add(wait); wait <= paced && (!t.tokens.After(now) || at.Before(t.tokens)) {
+		t.tokens = at
+	}
 }
 
 // news reports that those who wait may find room that no call has left: the limit

@@ -125,7 +125,7 @@ func TestAWorkloadLeavesASlot(t *testing.T) {
 	c, _, _ := a.Try(q)
 	c.Settle(t0, Result{Verdict: good, Tokens: -1})
 	fill(t, a, t0, 9)
-	if _, why, _ := a.Try(flowQuery(t0, "w")); why != WhyFull {
+	if _, why, _ := a.Try(flowQuery(t0, "w")); why != WhyShare {
 		t.Errorf("the tenth: %v", why)
 	}
 	if r := a.State(t0).Load.Reserve; r != 1 {
@@ -139,7 +139,7 @@ func TestAWorkloadLeavesASlot(t *testing.T) {
 	if c, _, _ := b.Try(q); c == nil {
 		t.Error("a quarantined call")
 	}
-	if c, why, _ := b.Try(q); c != nil || why != WhyFull {
+	if c, why, _ := b.Try(q); c != nil || why != WhyShare {
 		t.Errorf("a second one of 30: %v", why)
 	}
 }

@@ -56,6 +56,24 @@ type Refusal struct {
 	Open, Cooling, Account, Credential, Full, Limited, Late, Unpaid, Unproven, Drained int
 
 	Reopens time.Time
+
+	whys []answer
+}
+
+// answer is why a target refused.
+type answer struct {
+	*Target
+	Why
+}
+
+// Why is the reason of the one target; Admitted when it was not asked.
+func (r Refusal) Why(t *Target) Why {
+	for i := len(r.whys) - 1; i >= 0; i-- {
+		if r.whys[i].Target == t {
+			return r.whys[i].Why
+		}
+	}
+	return Admitted
 }
 
 // Brief reports that waiting a moment may help: a concurrency limit is
@@ -74,7 +92,8 @@ func (r Refusal) Operator() bool {
 	return r.Account+r.Credential > 0 && r.Open+r.Cooling+r.Full+r.Limited == 0
 }
 
-func (r *Refusal) add(why Why, until time.Time) {
+func (r *Refusal) add(t *Target, why Why, until time.Time) {
+	r.whys = append(r.whys, answer{t, why})
 	switch why {
 	case WhyBreaker:
 		r.Open++
@@ -84,7 +103,7 @@ func (r *Refusal) add(why Why, until time.Time) {
 		r.Account++
 	case WhyCredential:
 		r.Credential++
-	case WhyFull:
+	case WhyFull, WhyLarge, WhyShare, WhyLargeShare, WhyLeft:
 		r.Full++
 	case WhyRate:
 		r.Limited++
@@ -173,7 +192,7 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 	}
 	if lonely := p.Lonely; lonely != nil && len(m.Entries) == 1 && count(p.Tried, lonely) == 1 {
 		c, why, until := lonely.Try(m.query(p, lonely))
-		refusal.add(why, until)
+		refusal.add(lonely, why, until)
 		return c, refusal
 	}
 	if len(fresh) == 0 && !left && p.Extra && p.Payer.Wide(p.Now) {
@@ -294,7 +313,7 @@ func (m *Model) second(p *Pass, refusal *Refusal) *Call {
 		if c != nil {
 			return c
 		}
-		refusal.add(why, until)
+		refusal.add(t, why, until)
 	}
 	return nil
 }
@@ -327,7 +346,7 @@ func (m *Model) try(list []scored, p *Pass, refusal *Refusal, ask asker) *Call {
 			return c
 		}
 		if refusal != nil {
-			refusal.add(why, until)
+			refusal.add(list[i].Target, why, until)
 		}
 	}
 	return nil

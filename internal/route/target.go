@@ -62,6 +62,7 @@ type Target struct {
 	told    limit.Load // that there was room for when those who wait were last told
 	rpm     *limit.GCRA
 	tpm     *limit.GCRA
+	tokens  time.Time  // when tpm has room for a call that found none
 	waiting callList   // calls that have no content yet, oldest first
 	room    limit.Room // for how many of them
 	drained bool
@@ -150,6 +151,12 @@ const (
 	WhyBudget
 	WhyUnproven // as WhyBudget, but calls are under way that may prove the target healthy
 	WhyDrained
+
+	// As WhyFull, but there is room for others.
+	WhyLarge      // for smaller calls
+	WhyShare      // for flows below their share, or without quarantined calls
+	WhyLargeShare // the same, or for smaller calls
+	WhyLeft       // what is left of the rate is for calls that matter more
 )
 
 // Query is what a request needs of a target.
@@ -311,13 +318,14 @@ func (t *Target) Room(now time.Time) (free bool, when time.Time) {
 	}
 	hinted, _ := t.hint.Ask(now, 1)
 	rated, _ := t.rpm.Peek(now, 1)
+	spent, _ := t.tpm.Peek(now, 1)
 	cooling := t.cooling(now)
-	if wait := max(hinted, rated, cooling); wait > 0 && wait <= paced {
+	if wait := max(hinted, rated, spent, cooling); wait > 0 && wait <= paced {
 		return false, now.Add(wait)
 	}
 	large, _ := t.hint.Ask(now, math.MaxInt64)
 	polite, _ := t.rpm.Peek(now, 1+t.left(limit.Ranks-1))
-	return true, soonest(now, large, polite, cooling, t.breaker.Reopens(now).Sub(now))
+	return true, soonest(now, large, polite, cooling, t.tokens.Sub(now), t.breaker.Reopens(now).Sub(now))
 }
 
 // soonest is the first of the waits, of those that there are.
@@ -433,8 +441,8 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if p50, n := t.latency.Quantile(q.Class, 0.5); !q.Patient && n > 0 && q.Now.Add(p50).After(q.Until) {
 		return nil, WhyDeadline, time.Time{}
 	}
-	if !t.free(q) {
-		return nil, WhyFull, time.Time{}
+	if why := t.free(q); why != Admitted {
+		return nil, why, time.Time{}
 	}
 	healthy := t.breaker.Healthy(q.Now)
 	if q.Proven && !healthy {
@@ -448,15 +456,19 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 
 	// Gates that hand something out come last and are undone in reverse.
 	if wait, ok := t.hint.Ask(q.Now, q.Tokens); !ok {
-		return rated(q.Now, wait)
+		_, small := t.hint.Ask(q.Now, 1)
+		return rated(q.Now, wait, WhyLarge, small)
 	}
 	if wait, ok := t.rpm.Peek(q.Now, 1+t.left(q.Rank)); !ok {
-		return rated(q.Now, wait)
+		_, one := t.rpm.Peek(q.Now, 1)
+		return rated(q.Now, wait, WhyLeft, one)
 	}
 	take(t.rpm, q.Now, 1)
 	if wait, ok := take(t.tpm, q.Now, q.Tokens); !ok {
 		give(t.rpm, q.Now, 1)
-		return nil, WhyRate, q.Now.Add(wait)
+		t.due(q.Now, wait)
+		_, small := t.tpm.Peek(q.Now, 1)
+		return rated(q.Now, wait, WhyLarge, small)
 	}
 	why, until := t.gates(q, c, acquire)
 	if why == Admitted && q.Extra && !healthy && !t.pay(q) {
