@@ -32,8 +32,8 @@ type alarm struct {
 
 // Waiter is one request in line. It is used once.
 type Waiter struct {
-	// Promised are the keys that others have just been told of: set for each try,
-	// which is to leave them alone.
+	// Promised are the keys that others have just been told of, or are to have
+	// first: set for each try, which is to leave them alone.
 	Promised []queue.Key
 
 	Flow     string // the workload
@@ -216,7 +216,11 @@ func (l *Line) join(w *Waiter) (look bool, fate queue.Fate) {
 		return false, fate
 	}
 	for _, k := range w.Keys {
-		look = l.open(now, k) || look
+		if l.open(now, k) {
+			look = true
+		} else {
+			w.Promised = append(w.Promised, k)
+		}
 	}
 	return look, fate
 }
@@ -227,7 +231,7 @@ func (l *Line) heard(w *Waiter) queue.Fate {
 	defer l.mu.Unlock()
 	w.Promised = w.Promised[:0]
 	for _, k := range w.Keys {
-		if k != w.item.Key() && l.queue.Promised(k) {
+		if k != w.item.Key() && (l.queue.Promised(k) || l.queue.Saved(k, w.Priority)) {
 			w.Promised = append(w.Promised, k)
 		}
 	}

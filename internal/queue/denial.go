@@ -29,8 +29,9 @@ type Kin struct {
 	Kind uint8  // what else makes a difference
 }
 
-// What does not fit because it is large lets smaller ones pass it for so long,
-// and so often; behind that the key is held for it. Without an end to it a large
+// What does not fit because it is large lets smaller ones of its class pass it for
+// so long, and so often; behind that the key is held for it. Less important work
+// does not pass it. Without an end to it a large
 // one would never be served: each bit that becomes free is enough for the next
 // small one.
 const (
@@ -121,6 +122,13 @@ func (w *want) held(now time.Time) *Item {
 		return l.item
 	}
 	return nil
+}
+
+// Saved reports that what becomes free of the key is saved up for an item that
+// matters more than the class.
+func (q *Queue) Saved(k Key, p Priority) bool {
+	w := q.wants[k]
+	return w != nil && w.large.item != nil && p > w.large.item.Priority
 }
 
 // release ends the holding: see Released.

@@ -237,8 +237,9 @@ func (q *Queue) choose(now time.Time, s signal, w *want) *class {
 	held := w.held(now)
 	first, due, found := -1, -1, uint8(0)
 	for p := range Priority(NumPriorities) {
-		if held != nil && p > held.Priority {
-			break
+		if w.waits(p) {
+			w.large.stops = true
+			continue
 		}
 		if w.waiting[p] == 0 || !q.look(now, s, w, p, held) {
 			continue
@@ -260,6 +261,13 @@ func (q *Queue) choose(now time.Time, s signal, w *want) *class {
 	}
 	c.over = found &^ (1 << first)
 	return c
+}
+
+// waits reports that the class is not served before a more important item for
+// which there is not enough yet: what becomes free is to be saved up for it.
+func (w *want) waits(p Priority) bool {
+	l := w.large.item
+	return l != nil && p > l.Priority && w.passed[p]+1 < guard
 }
 
 // look finds those of the class whom the signal may go to, and reports whether
