@@ -54,13 +54,6 @@ func TestRoomLater(t *testing.T) {
 	if free, when := b.Room(now); !free || when.Sub(now) < 3*time.Second || when.Sub(now) > 4*time.Second {
 		t.Errorf("in a cool-down of 3 s: %t, %v", free, when.Sub(now))
 	}
-	d := target("d", "", Limits{}) // open
-	for c, _, _ := d.Try(query(now)); c != nil; c, _, _ = d.Try(query(now)) {
-		c.Settle(now, Result{Verdict: fault.Verdict{Class: fault.Outage, Breaker: true}, Tokens: -1})
-	}
-	if free, when := d.Room(now); !free || when != d.breaker.Reopens(now) || when.IsZero() {
-		t.Errorf("open: %t, %v", free, when.Sub(now))
-	}
 }
 
 // TestTokensAreWaitedFor: a call that finds too few tokens left in the quota, and

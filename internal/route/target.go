@@ -307,7 +307,7 @@ func (t *Target) TryLastResort(q Query) (*Call, Why, time.Time) {
 // Room reports that the target's limits leave room for a call, and where the
 // rate or a cool-down does not, when it will. Where they do it says when there is
 // more, for calls that find none: for large ones, and for those that leave some
-// of the rate to others; and when a long cool-down or an open breaker's is over.
+// of the rate to others; and when a long cool-down is over.
 // It does not say that a call would be admitted: that is for Try.
 func (t *Target) Room(now time.Time) (free bool, when time.Time) {
 	t.mu.Lock()
@@ -325,7 +325,7 @@ func (t *Target) Room(now time.Time) (free bool, when time.Time) {
 	}
 	large, _ := t.hint.Ask(now, math.MaxInt64)
 	polite, _ := t.rpm.Peek(now, 1+t.left(limit.Ranks-1))
-	return true, soonest(now, large, polite, cooling, t.tokens.Sub(now), t.breaker.Reopens(now).Sub(now))
+	return true, soonest(now, large, polite, cooling, t.tokens.Sub(now))
 }
 
 // soonest is the first of the waits, of those that there are.
