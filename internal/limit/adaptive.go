@@ -62,6 +62,10 @@ const (
 // refused, then slowly at first, and the more rarely the more often that level was
 // refused. Ten minutes without a refusal end it.
 //
+// Refusals that go on alike at a lower limit are not about how much is in
+// flight: the limit is again what it was, and they are not listened to for a
+// minute, and longer if they go on. Not so where nearly everything is refused.
+//
 // Slow answers alone make no limit: a target that is slow for everybody is no
 // faster for those we send away. How long answers are has no part in it. A
 // target that hangs leaves the limit as it is.
@@ -76,15 +80,17 @@ type Adaptive struct {
 	probe         time.Time // no growth past what was good before
 	wait          time.Duration
 
-	tick            time.Time
-	refused, ended  int  // calls of the tick
-	served, dropped bool // an answer came, the limit was lowered, in the tick
+	tick                  time.Time
+	begun, refused, ended int  // calls of the tick
+	served, dropped       bool // an answer came, the limit was lowered, in the tick
 
 	first, pace window // ratios to the usual times
 	slow        int    // ticks in a row
 	grown       int    // likewise
 	from, ratio float64
 	futile      time.Time
+
+	vain vain // refusals that lowering does not end
 }
 
 // level is the limit in one of the two units.
@@ -108,6 +114,7 @@ func (a *Adaptive) Limit() Load {
 
 // Began notes a call of so many tokens, with what is in flight with it.
 func (a *Adaptive) Began(now time.Time, tokens int64, used Load) {
+	a.begun++
 	a.calls.began(now, 1, float64(used.Calls))
 	a.tokens.began(now, float64(tokens), float64(used.Tokens))
 }
@@ -156,11 +163,11 @@ type Refusal struct {
 // Refused notes a refusal. Advance with the same time comes before.
 func (a *Adaptive) Refused(now time.Time, r Refusal) {
 	a.refused++
-	if r.Explained && !a.many() {
+	if r.Explained && !a.many() || a.deaf(now) {
 		return
 	}
 	a.sign = now
-	if now.Before(a.hold) || !r.Start.After(a.lowered) {
+	if now.Before(a.hold) || !r.Start.After(a.lowered) || !a.helps(now) {
 		return
 	}
 	a.lower(now, r.Hold)
@@ -210,6 +217,7 @@ func (a *Adaptive) Advance(now time.Time, used Load, ceiling int) {
 	if now.Sub(a.tick) < adaptTick {
 		return
 	}
+	a.count(now.Sub(a.tick))
 	a.tick = now.Add(-(now.Sub(a.tick) % adaptTick))
 	if a.on && now.Sub(a.sign) >= adaptMemory {
 		a.end()
@@ -220,14 +228,15 @@ func (a *Adaptive) Advance(now time.Time, used Load, ceiling int) {
 	if ceiling > 0 {
 		a.calls.limit = min(a.calls.limit, float64(ceiling))
 	}
-	a.refused, a.ended, a.served, a.dropped = 0, 0, false, false
+	a.refused, a.ended, a.begun, a.served, a.dropped = 0, 0, 0, false, false
+	a.vain.depth = a.depth()
 	a.calls.used, a.calls.denied = float64(used.Calls), false
 	a.tokens.used, a.tokens.denied = float64(used.Tokens), false
 }
 
 // end forgets the limit.
 func (a *Adaptive) end() {
-	*a = Adaptive{tick: a.tick, first: a.first, pace: a.pace}
+	*a = Adaptive{tick: a.tick, first: a.first, pace: a.pace, vain: a.vain, refused: a.refused, ended: a.ended, begun: a.begun}
 }
 
 // judge ends a tick.

@@ -273,7 +273,8 @@ func TestExplainedRefusals(t *testing.T) {
 }
 
 // TestAdaptiveProperties: whatever is noted, the limit is none or at least two
-// calls, falls by a fifth at most within a hold, and only rises with answers.
+// calls, falls by a fifth at most within a hold, and only rises with answers or
+// when lowering it did not help.
 func TestAdaptiveProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a Adaptive
@@ -296,6 +297,10 @@ func TestAdaptiveProperties(t *testing.T) {
 				before := a.Limit()
 				a.Refused(now, Refusal{Start: now.Add(-time.Duration(rapid.IntRange(0, 5000).Draw(t, "age")) * time.Millisecond), Hold: h, Explained: rapid.Bool().Draw(t, "explained")})
 				if a.Limit() == before {
+					return
+				}
+				if l := a.Limit(); l == (Load{}) || before.Calls > 0 && l.Calls >= before.Calls && l.Tokens >= before.Tokens { // taken back
+					last = l
 					return
 				}
 				if now.Before(hold) {

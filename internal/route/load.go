@@ -55,7 +55,7 @@ func (t *Target) laden(now time.Time) bool {
 
 // hold takes the slot and what the call counts against.
 func (t *Target) hold(q Query, c *Call) {
-	c.slot, c.mark = t.slots.Take(q.Now, q.want()), t.hint.Mark()
+	c.slot, c.mark = t.slots.Take(q.Now, q.want()), t.hint.Mark(q.Now, q.Tokens)
 	t.hint.Sent(q.Tokens)
 	t.adapt.Began(q.Now, q.Tokens, t.slots.Used())
 }
@@ -95,6 +95,7 @@ func more(was, is int64) bool { return was > 0 && (is > was || is <= 0) }
 // stream is timed to its end: that is the answer's length and says nothing.
 func (t *Target) timed(now time.Time, c *Call) {
 	t.adapt.Served()
+	t.refutes(now, c)
 	if c.patient || !c.class.Streams() {
 		return
 	}
@@ -110,6 +111,7 @@ func (t *Target) learn(now time.Time, c *Call, v fault.Verdict) {
 	t.pass(now)
 	if v.Class == fault.OK {
 		t.adapt.Served()
+		t.refutes(now, c)
 	}
 	if kind, _ := refusalKind(v); v.Class != fault.Capacity || kind == limit.Long || c.trial.Trial() {
 		t.adapt.Ended()
@@ -117,6 +119,14 @@ func (t *Target) learn(now time.Time, c *Call, v fault.Verdict) {
 	}
 	t.adapt.Refused(now, limit.Refusal{Start: c.start, Explained: t.explained(now, c), Hold: t.usual(c)})
 	t.slots.Learned = t.adapt.Limit()
+}
+
+// refutes tells the hint that the call was served: what was said to be left may
+// be wrong.
+func (t *Target) refutes(now time.Time, c *Call) {
+	if c.owner == t.account {
+		t.hint.Served(now, c.mark)
+	}
 }
 
 // explained reports that a quota of the target that we know of was used up.

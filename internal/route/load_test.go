@@ -117,6 +117,44 @@ func TestStatedQuotaIsKept(t *testing.T) {
 	fill(t, a, until.Add(2*time.Second), 1)
 }
 
+// TestAStatedZeroIsDoubted: an upstream that serves every call and always says
+// that nothing is left keeps calls away for a second, in which they wait, and
+// then has them all. A refusal that says so is believed each time. It fails when
+// served calls refute nothing.
+func TestAStatedZeroIsDoubted(t *testing.T) {
+	zero := fault.Quota{Requests: fault.Left{Stated: true}}
+	for _, x := range []struct {
+		name string
+		end  func(*Call, time.Time)
+		most int // of twelve seconds
+	}{
+		{"answers", func(c *Call, now time.Time) { c.Settle(now, Result{Verdict: good, Tokens: -1}) }, 1},
+		{"streams", func(c *Call, now time.Time) { c.FirstContent(now) }, 1},
+		{"refusals", func(c *Call, now time.Time) {
+			c.Settle(now, Result{Verdict: fault.Verdict{Class: fault.Capacity, HasWait: true, Wait: time.Millisecond}, Tokens: -1})
+		}, 12},
+	} {
+		a, _ := told(Limits{})
+		waits := 0
+		for now := t0; now.Before(t0.Add(12 * time.Second)); now = now.Add(50 * time.Millisecond) {
+			c, why, until := a.Try(flowQuery(now, "w"))
+			if c == nil {
+				if why != WhyFull || until.Sub(now) > time.Second {
+					t.Fatalf("%s: %v for %v", x.name, why, until.Sub(now))
+				}
+				now, waits = until.Add(-50*time.Millisecond), waits+1
+				continue
+			}
+			at := now.Add(20 * time.Millisecond)
+			c.Quota(at, zero)
+			x.end(c, at)
+		}
+		if waits > x.most || waits < x.most-1 {
+			t.Errorf("%s: %d waits", x.name, waits)
+		}
+	}
+}
+
 // TestAWorkloadLeavesASlot: one workload takes nine of ten slots while another is
 // at work, which finds the tenth; quarantined calls take one at most.
 func TestAWorkloadLeavesASlot(t *testing.T) {
