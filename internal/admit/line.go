@@ -32,6 +32,10 @@ type alarm struct {
 
 // Waiter is one request in line. It is used once.
 type Waiter struct {
+	// Promised are the keys that others have just been told of: set for each try,
+	// which is to leave them alone.
+	Promised []queue.Key
+
 	Flow     string // the workload
 	Caller   uint64 // hash of a caller without one, who is dealt a flow in place of Flow; 0 for none
 	Priority queue.Priority
@@ -72,34 +76,33 @@ func (l *Line) Waiting() (requests int, bytes int64) {
 // Empty reports that nobody waits. It takes no lock.
 func (l *Line) Empty() bool { return l.waiting.Load() == 0 }
 
-// MustWait reports that whoever wants one of the keys would overtake somebody
-// by trying at once: others of its class or of a more important one wait for each
-// of them, and it is not known to be free for anybody.
-func (l *Line) MustWait(keys []queue.Key, p queue.Priority) bool {
+// Taken returns those of the keys at which a newcomer that tried at once would
+// overtake somebody: others of its class or of a more important one wait for them,
+// and they are not known to be free for anybody.
+func (l *Line) Taken(keys []queue.Key, p queue.Priority) (taken []queue.Key) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
 	for _, k := range keys {
-		if !l.queue.Ahead(k, p) {
-			return false
+		if l.queue.Ahead(k, p) && !l.open(now, k) {
+			taken = append(taken, k)
 		}
 	}
-	return !l.open(time.Now(), keys)
+	return taken
 }
 
-// open reports that one of the keys is there for a newcomer that others are
-// ahead of: it is free and was offered to all of them in vain. What is free and
-// has not been offered is now.
-func (l *Line) open(now time.Time, keys []queue.Key) (open bool) {
-	for _, k := range keys {
-		switch {
-		case l.queue.Promised(k) || !l.check(now, k):
-		case l.queue.Vain(k):
-			open = true
-		default:
-			l.tell(now, k)
-		}
+// open reports that the key is there for a newcomer that others are ahead of: it
+// is free and was offered to all of them in vain. What is free and has not been
+// offered is now.
+func (l *Line) open(now time.Time, k queue.Key) bool {
+	switch {
+	case l.queue.Promised(k) || !l.check(now, k):
+		return false
+	case l.queue.Vain(k):
+		return true
 	}
-	return open
+	l.tell(now, k)
+	return false
 }
 
 // Notify says that something has been freed.
@@ -212,13 +215,22 @@ func (l *Line) join(w *Waiter) (look bool, fate queue.Fate) {
 	if fate != queue.Waiting {
 		return false, fate
 	}
-	return l.open(now, w.Keys), fate
+	for _, k := range w.Keys {
+		look = l.open(now, k) || look
+	}
+	return look, fate
 }
 
 // heard is what w was woken for.
 func (l *Line) heard(w *Waiter) queue.Fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	w.Promised = w.Promised[:0]
+	for _, k := range w.Keys {
+		if k != w.item.Key() && l.queue.Promised(k) {
+			w.Promised = append(w.Promised, k)
+		}
+	}
 	if w.item.Fate() == queue.Told && !time.Now().Before(w.item.Until()) {
 		return queue.Expired
 	}

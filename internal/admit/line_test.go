@@ -64,7 +64,7 @@ func wants(flow string, pools ...*pool) *Waiter {
 
 // get is what a request does: it tries at once unless it must wait.
 func get(ctx context.Context, l *Line, w *Waiter, try func() bool) bool {
-	if !l.MustWait(w.Keys, w.Priority) && try() {
+	if len(l.Taken(w.Keys, w.Priority)) < len(w.Keys) && try() {
 		return true
 	}
 	return l.WaitFor(ctx, w, try) == queue.Dispatched
@@ -338,7 +338,7 @@ func TestNewcomersDoNotOvertake(t *testing.T) {
 		synctest.Wait()
 		p.put()
 		l.Notify(p) // told, and before it runs:
-		if !l.MustWait([]queue.Key{p}, queue.Interactive) {
+		if len(l.Taken([]queue.Key{p}, queue.Interactive)) == 0 {
 			t.Error("a newcomer may take what is promised")
 		}
 		come("newcomer")

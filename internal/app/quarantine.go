@@ -105,30 +105,44 @@ func (a *App) judge(now time.Time) {
 		a.lanes.watch = repeat.Watch{}
 		return
 	}
-	for _, m := range a.lanes.watch.Judge(now, overloaded, suspects(a.builder.workloadsInForce(), now)) {
-		w := a.workload(m.Name)
-		switch {
-		case w == nil: // a reload came between
-		case m.Stay:
-			a.changed(admin.Change{At: now, Who: byRule, What: "note", Subject: m.Name, Why: m.Why})
-		case m.In:
-			a.move(w, workload.Placement{Share: rule.Share, Since: &now, By: byRule, ByRule: true, Why: m.Why})
-		default:
-			w.Release()
-			a.changed(admin.Change{At: now, Who: byRule, What: "release", Subject: m.Name, Why: m.Why})
-		}
+	all := a.builder.workloadsInForce()
+	list, seen := suspects(all, now)
+	for _, m := range a.lanes.watch.Judge(now, overloaded, list) {
+		i := slices.IndexFunc(all, func(w *workload.Workload) bool { return w.Name() == m.Name })
+		a.follow(now, all[i], seen[i], m, rule.Share)
 	}
 }
 
-// suspects is what the rule sees of the workloads.
-func suspects(all []*workload.Workload, now time.Time) []repeat.Suspect {
-	list := make([]repeat.Suspect, 0, len(all))
+// follow does what the rule has decided, unless an operator was faster.
+func (a *App) follow(now time.Time, w *workload.Workload, seen workload.Placement, m repeat.Move, share float64) {
+	c := admin.Change{At: now, Who: byRule, What: "note", Subject: m.Name, Why: m.Why}
+	switch {
+	case m.Stay:
+	case m.In:
+		c.What = "quarantine"
+		if !w.Replace(seen, workload.Placement{
+			Lane: workload.Quarantine, Share: share, Since: &now, By: byRule, ByRule: true, Why: m.Why, Demand: w.Traffic(now).Demand(),
+		}) {
+			return
+		}
+	default:
+		c.What = "release"
+		if !w.Replace(seen, workload.Placement{Lane: workload.Normal}) {
+			return
+		}
+	}
+	a.changed(c)
+}
+
+// suspects is what the rule sees of the workloads, and where they are.
+func suspects(all []*workload.Workload, now time.Time) (list []repeat.Suspect, seen []workload.Placement) {
 	for _, w := range all {
 		p := w.Placement()
 		in := p.Lane == workload.Quarantine
 		list = append(list, repeat.Suspect{
 			Name: w.Name(), Traffic: w.Traffic(now), Quarantined: in && p.ByRule, Placed: in && !p.ByRule, Demand: p.Demand,
 		})
+		seen = append(seen, p)
 	}
-	return list
+	return list, seen
 }

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -197,6 +199,46 @@ func TestTheLaneIsNoOverload(t *testing.T) {
 		}
 		if n := r.app.gateway.Shed(); refused != 9 || n != 0 {
 			t.Errorf("%d of 10 refused, %d of them for want of room", refused, n)
+		}
+	})
+}
+
+// TestListsAreNoWork: a caller that also asks for the list of models all the time
+// hides no storm behind that.
+func TestListsAreNoWork(t *testing.T) {
+	u1 := upstream("u1", answers("fine"))
+	run(t, two(u1), func(r *rig) {
+		for range 100 {
+			r.do(ask{method: http.MethodGet, path: "/v1/models", bare: true})
+			r.do(ask{headers: []string{"X-Stainless-Retry-Count", "1"}})
+		}
+		if a := r.app.workload("team").Traffic(time.Now()); a.Inbound != 100 || a.Repeats != 100 {
+			t.Errorf("%+v", a)
+		}
+	})
+}
+
+// TestARefusalDoesNotWaitForTheBody: a body that was announced and does not come
+// keeps nobody from reading why it is not wanted.
+func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
+	u1 := upstream("u1", answers("fine"))
+	run(t, two(u1), func(r *rig) {
+		for _, key := range []string{callerKey, "nobody's"} {
+			share := 0.0
+			if err := r.app.Quarantine("team", admin.Quarantine{Share: &share}); err != nil {
+				t.Fatal(err)
+			}
+			c := r.dialRaw()
+			start := time.Now()
+			fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{", key)
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(start); took > 1500*time.Millisecond || resp.StatusCode < 400 {
+				t.Errorf("%s: %d after %v", key, resp.StatusCode, took)
+			}
+			c.Close()
 		}
 	})
 }

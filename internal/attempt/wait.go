@@ -54,15 +54,19 @@ func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *r
 		tried = true
 		x.pass.Query = x.query(cancel)
 		call, x.refusal = x.model.Pick(&x.pass)
+		x.refusal.Full += len(x.pass.Taken)
 		return call != nil || !x.refusal.Brief()
 	}
-	if !x.mustWait() && try() || x.req.Line == nil {
+	if x.newcomer() && try() || x.req.Line == nil {
 		return call
 	}
 	for end := time.Now().Add(proofWait); ; {
 		round := time.Now()
 		w := x.waiter()
-		fate := x.req.Line.WaitFor(ctx, w, try)
+		fate := x.req.Line.WaitFor(ctx, w, func() bool {
+			x.pass.Taken = targets(w.Promised)
+			return try()
+		})
 		now := time.Now()
 		switch {
 		case call != nil:
@@ -80,10 +84,27 @@ func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *r
 	}
 }
 
-// mustWait reports that a try now would overtake those who wait.
-func (x *run) mustWait() bool {
+// newcomer leaves out the targets at which a try now would overtake those who
+// wait, and reports that there is another one to try.
+func (x *run) newcomer() bool {
+	x.pass.Taken = nil
 	l := x.req.Line
-	return l != nil && !l.Empty() && l.MustWait(x.slots(nil), x.req.Priority)
+	if l == nil || l.Empty() {
+		return true
+	}
+	all := x.slots(nil)
+	x.pass.Taken = targets(l.Taken(all, x.req.Priority))
+	return len(x.pass.Taken) < len(all)
+}
+
+// targets are those that the keys stand for a slot of.
+func targets(keys []queue.Key) (list []*route.Target) {
+	for _, k := range keys {
+		if t, ok := k.(*route.Target); ok {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 // waiter is the request in line. It waits for what refused it: a slot, or what

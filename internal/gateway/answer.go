@@ -194,9 +194,17 @@ func (x *inbound) write(status int, body []byte) {
 		x.w.Header().Set("Connection", "close")
 	}
 	x.header("Content-Length", strconv.Itoa(len(body)))
+	if x.unreadBody() { // net/http waits for up to 256 KiB of it before it writes
+		_ = x.ctl.SetReadDeadline(time.Now().Add(linger)) // writers without deadlines have none to miss
+	}
 	x.w.WriteHeader(status)
 	n, _ := x.w.Write(body) // a client that has left is told nothing
 	x.sent.bytes = int64(n)
+}
+
+// unreadBody reports a body of which nothing was read, and which may never come.
+func (x *inbound) unreadBody() bool {
+	return x.ticket == nil && x.r.Body != nil && x.r.Body != http.NoBody
 }
 
 // crashed turns a panic below into the end of this one request: how much of an
@@ -277,9 +285,10 @@ func (g *Gateway) list(w http.ResponseWriter, r *http.Request, one string) {
 	g.inflight.Add(1)
 	defer x.finish()
 	x.accept()
-	if !x.identify() {
+	if !x.known() {
 		return
 	}
+	x.workload.Look()
 	names := make([]string, 0, len(x.Models))
 	for name := range x.Models {
 		if x.workload.Allows(name) && (one == "" || name == one) {

@@ -186,12 +186,24 @@ func (x *inbound) settle() (u wire.Usage, partial bool, cost admit.Money) {
 	u, partial = x.used()
 	cost = x.Quotas.Prices[x.out.Target].Cost(u.Input, u.Cached, u.Output)
 	x.ticket.Leave(time.Now(), admit.Use{Tokens: u.Input + u.Output, Cost: cost})
-	if u.Present && x.sent.class == fault.OK && x.sent.degraded == "" && x.counted() {
-		output := u.Output
-		if x.where.endpoint == wire.Embeddings {
-			output = -1
-		}
-		x.workload.Learn(int64(len(x.body)), u.Input, output)
+	if x.sent.class == fault.OK && x.sent.degraded == "" && x.counted() {
+		x.learn(u)
 	}
 	return u, partial, cost
+}
+
+// learn takes note of what a whole answer was long. A stream that does not say so
+// was as long as what was delivered.
+func (x *inbound) learn(u wire.Usage) {
+	output := u.Output
+	switch {
+	case x.where.endpoint == wire.Embeddings:
+		output = -1
+	case !u.Present:
+		u.Input, output = 0, x.out.Delivered
+		if output == 0 {
+			return
+		}
+	}
+	x.workload.Learn(int64(len(x.body)), u.Input, output)
 }

@@ -148,6 +148,16 @@ func (x *inbound) accept() {
 
 // identify finds the workload of the key.
 func (x *inbound) identify() bool {
+	if !x.known() {
+		return false
+	}
+	arrival, refusal, ok := x.workload.Begin(x.start, x.repeats > 0, first(x.r.Header, "Idempotency-Key"))
+	x.arrival = arrival
+	return ok || x.limited(refusal)
+}
+
+// known finds whose key it is.
+func (x *inbound) known() bool {
 	x.key = x.Directory.Identify(apiKey(x.r.Header))
 	if x.key == nil {
 		x.reject(http.StatusUnauthorized, fault.Client, "invalid_api_key",
@@ -155,9 +165,7 @@ func (x *inbound) identify() bool {
 		return false
 	}
 	x.workload = x.key.Workload
-	arrival, refusal, ok := x.workload.Begin(x.start, x.repeats > 0, first(x.r.Header, "Idempotency-Key"))
-	x.arrival = arrival
-	return ok || x.limited(refusal)
+	return true
 }
 
 // admit takes the limits of the workload and of the key, and memory, before a

@@ -12,9 +12,12 @@ type Load struct {
 
 // How a target's slots are shared.
 const (
-	// activeFor is how long a flow counts behind its last call: longer than the
-	// longest pause of a caller that is at work.
-	activeFor = 10 * time.Minute
+	// activeFor is how long a flow counts behind its last call. What is kept for
+	// one that is not at work costs the others: who comes back later finds the
+	// reserve with its second call, and with its first one the next free slot.
+	activeFor = time.Minute
+	// leastShared is the smallest limit that a part is kept of.
+	leastShared = 4
 	// sweepEach is how often the flows are looked through for those that left.
 	sweepEach = 10 * time.Second
 	// reserved is the part of the slots, one in so many, that is kept for flows
@@ -61,7 +64,7 @@ type Slot struct {
 }
 
 // Slots shares what may be in flight at a target between flows. A flow that
-// holds its fair share, the limit by the flows of the last ten minutes, or more
+// holds its fair share, the limit by the flows of the last minute, or more
 // of it, may not take the last tenth of the slots: long calls of one then do
 // not make another wait. A flow leaves nothing to those that matter less. Quarantined calls hold at most their share of the
 // slots together, one at least; where nothing is limited, of the most calls
@@ -116,7 +119,7 @@ func (s *Slots) Reserve() int { return s.reserve(s.among(Ranks - 1)) }
 
 // reserve is the same where so many flows share the slots.
 func (s *Slots) reserve(flows int) int {
-	if l := s.Limit().Calls; l >= 2 && flows > 1 {
+	if l := s.Limit().Calls; l >= leastShared && flows > 1 {
 		return max(1, l/reserved)
 	}
 	return 0

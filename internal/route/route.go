@@ -39,6 +39,7 @@ type Pass struct {
 	Query
 	Attempts int       // made so far
 	Tried    []*Target // targets tried, in order
+	Taken    []*Target // targets that others are to have first
 	Again    *Target   // the last target, when trying it once more is sensible
 	Avoid    []string  // failure domains tried so far
 	Lonely   *Target   // a target that could not be connected to: once more, when there is no other
@@ -164,9 +165,13 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 			return c, refusal
 		}
 	}
-	fresh := make([]scored, 0, 8)
+	fresh, left := make([]scored, 0, 8), false
 	for _, e := range m.Entries {
-		if !slices.Contains(p.Tried, e.Target) {
+		switch {
+		case slices.Contains(p.Tried, e.Target):
+		case slices.Contains(p.Taken, e.Target):
+			left = true
+		default:
 			fresh = append(fresh, e.score(p))
 		}
 	}
@@ -190,7 +195,7 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 		refusal.add(lonely, why, until)
 		return c, refusal
 	}
-	if len(fresh) == 0 && p.Extra && p.Payer.Wide(p.Now) {
+	if len(fresh) == 0 && !left && p.Extra && p.Payer.Wide(p.Now) {
 		return m.second(p, &refusal), refusal
 	}
 	return nil, refusal
@@ -298,7 +303,7 @@ func (m *Model) query(p *Pass, t *Target) Query {
 // first.
 func (m *Model) second(p *Pass, refusal *Refusal) *Call {
 	for _, t := range p.Tried {
-		if count(p.Tried, t) > 1 || !t.wide(p.Now) {
+		if count(p.Tried, t) > 1 || slices.Contains(p.Taken, t) || !t.wide(p.Now) {
 			continue
 		}
 		c, why, until := t.Try(m.query(p, t))

@@ -76,6 +76,15 @@ func (w *Workload) Begin(now time.Time, numbered bool, idempotency string) (a Ar
 	return a, refusal, true
 }
 
+// Look counts a request that only asks what there is: it repeats nothing, and is
+// no work that repeats are compared with. End is due.
+func (w *Workload) Look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inbound++
+	w.inflight++
+}
+
 // Read looks at a request that has been read, unless it is known as a repeat: it
 // is one when the same failed a moment ago. The body is not looked at where
 // nothing failed.

@@ -149,3 +149,16 @@ func BenchmarkDigest(b *testing.B) {
 		digestOf("/p", body)
 	}
 }
+
+// Who decides by an old look at a workload moves it no more.
+func TestReplace(t *testing.T) {
+	w := New(Spec{Name: "a"})
+	seen := w.Placement()
+	w.Move(Placement{Lane: Quarantine, By: "operator"})
+	if w.Replace(seen, Placement{Lane: Quarantine, By: "rule"}) || w.Placement().By != "operator" {
+		t.Error("an operator's order was overwritten")
+	}
+	if !w.Replace(w.Placement(), Placement{Lane: Normal}) || w.Placement().Lane != Normal {
+		t.Error("not moved")
+	}
+}

@@ -63,11 +63,32 @@ func (w *Workload) Move(p Placement) (before Placement) {
 func (w *Workload) Release() (before Placement) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	before, w.lane = w.lane, Placement{Lane: Normal}
-	if before.Lane == Quarantine {
+	before = w.lane
+	w.release()
+	return before
+}
+
+func (w *Workload) release() {
+	if w.lane.Lane == Quarantine {
 		w.repeats.window = repeat.Window{}
 	}
-	return before
+	w.lane = Placement{Lane: Normal}
+}
+
+// Replace does either for whoever has seen the workload at before, and reports
+// false when somebody else has moved it since.
+func (w *Workload) Replace(before, p Placement) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lane != before {
+		return false
+	}
+	if p.Lane == Quarantine {
+		w.lane = p
+	} else {
+		w.release()
+	}
+	return true
 }
 
 // Placement is the lane that the workload is in.
