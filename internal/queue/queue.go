@@ -258,6 +258,7 @@ func (q *Queue) choose(now time.Time, s signal, w *want) *class {
 	c := &q.classes[first]
 	if due >= 0 {
 		c = &q.classes[due]
+		w.passed[due] = 0 // its turn is over in vain too, or it would be first until it is served
 	}
 	c.over = found &^ (1 << first)
 	return c
