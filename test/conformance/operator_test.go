@@ -5,6 +5,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,9 +24,9 @@ func busyRouter(t *testing.T) *router {
 	f := startFake(t)
 	r := startRouter(t, conf{"providers": upstreams(f), "workloads": workloads("nightly-batch"),
 		"models": conf{"good": order("plain/ok.plain"), "broken": order("azure/500.azure")}})
-	for range 40 {
+	for i := range 40 {
 		post(t, r.origin+"/v1/chat/completions", userKey, `{"model":"good","messages":[]}`).Body.Close()
-		post(t, r.origin+"/v1/chat/completions", userKey, `{"model":"broken","messages":[]}`).Body.Close()
+		post(t, r.origin+"/v1/chat/completions", userKey, fmt.Sprintf(`{"model":"broken","messages":[],"seed":%d}`, i)).Body.Close() // equal ones would be repeats
 	}
 	if !slices.ContainsFunc(r.state(t).Targets, func(s targetState) bool { return s.Name == "azure/500.azure" && s.Breaker == "open" }) {
 		t.Fatalf("the failing target is not open: %+v", r.state(t).Targets)
