@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hourthree/hourthree/internal/admit"
+	"github.com/hourthree/hourthree/internal/queue"
 	"github.com/hourthree/hourthree/internal/repeat"
 )
 
@@ -181,6 +182,9 @@ func (w *Workload) claim() admit.Claim {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := admit.Claim{Priority: w.spec.Priority, Holder: &w.memory}
+	if w.spec.Foremost {
+		c.Priority = queue.Critical
+	}
 	switch {
 	case w.lane.Lane == Quarantine:
 		c.Share, c.Strict = w.lane.Share, true

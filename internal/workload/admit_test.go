@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hourthree/hourthree/internal/admit"
+	"github.com/hourthree/hourthree/internal/queue"
 )
 
 // ask plays one request up to the point where it would be sent to a target.
@@ -160,5 +161,38 @@ func TestReplace(t *testing.T) {
 	}
 	if !w.Replace(w.Placement(), Placement{Lane: Normal}) || w.Placement().Lane != Normal {
 		t.Error("not moved")
+	}
+}
+
+// What matters most of what is configured leaves no memory to what matters more.
+func TestForemost(t *testing.T) {
+	for _, tc := range []struct {
+		priorities []queue.Priority
+		most       []int64 // of 1000 bytes, for each
+	}{
+		{[]queue.Priority{queue.Interactive}, []int64{950}},
+		{[]queue.Priority{queue.Batch}, []int64{950}},
+		{[]queue.Priority{queue.Critical, queue.Batch}, []int64{950, 700}},
+		{[]queue.Priority{queue.Interactive, queue.Batch}, []int64{950, 700}},
+		{[]queue.Priority{queue.Critical, queue.Interactive}, []int64{950, 850}},
+	} {
+		var specs []Spec
+		for i, p := range tc.priorities {
+			specs = append(specs, Spec{Name: string(rune('a' + i)), Keys: []string{string(rune('a' + i))}, Priority: p})
+		}
+		d, err := NewDirectory(specs, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, most := range tc.most {
+			c := d.All()[i].claim()
+			c.Share = 0
+			if ticket, _ := admit.NewLedger(1000).Admit(admit.Ask{Now: noon, Bytes: most, Claim: c}); ticket == nil {
+				t.Errorf("%v: %d bytes are refused to the one at %d", tc.priorities, most, i)
+			}
+			if ticket, _ := admit.NewLedger(1000).Admit(admit.Ask{Now: noon, Bytes: most + 1, Claim: c}); ticket != nil {
+				t.Errorf("%v: more than %d bytes for the one at %d", tc.priorities, most, i)
+			}
+		}
 	}
 }

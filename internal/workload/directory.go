@@ -41,8 +41,12 @@ func NewDirectory(specs []Spec, prior *Directory) (*Directory, error) {
 	if len(specs) == 0 {
 		specs = []Spec{{Name: Open, Priority: queue.Interactive}}
 	}
+	foremost := queue.Batch
+	for _, spec := range specs {
+		foremost = min(foremost, spec.Priority)
+	}
 	for i := range specs {
-		specs[i].Sharing = len(specs)
+		specs[i].Sharing, specs[i].Foremost = len(specs), specs[i].Priority == foremost
 	}
 	for _, spec := range specs {
 		w := prior.named(spec.Name)

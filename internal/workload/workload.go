@@ -30,6 +30,8 @@ type Spec struct {
 	// may use of one model.
 	KeyLimits   admit.Limits
 	ModelLimits map[string]admit.Limits
+	// Foremost says that no workload matters more: nothing is left for another.
+	Foremost bool
 	// Sharing is how many workloads share the memory, this one included.
 	Sharing int
 	Budget  budget.Config
