@@ -22,7 +22,7 @@ build: ## bin/hourthree
 test: test-setup build ## everything: unit tests, then the binary against software that is not ours
 	go test ./...
 	go test -tags conformance -count=1 -timeout 10m -v ./test/conformance | { grep -v '^=== ' || true; }
-	bin/hourthree drill run --all --short | sed -n '/^summary/,$$p'
+	bin/hourthree drill run --all --short | sed -n '/MISSED/p;/^summary/,$$p'
 
 .PHONY: test-setup
 test-setup: ## install what the tests need and is missing

@@ -227,9 +227,6 @@ func (x *inbound) finish() {
 		x.crashed(what)
 	}
 	x.inflight.Add(-1)
-	if x.sent.class == fault.OK && x.sent.status == 0 {
-		x.sent.class, x.sent.reason = fault.Outage, "panic"
-	}
 	if x.upload != nil {
 		if !x.out.Abort {
 			_ = x.ctl.Flush() // a client that has left is told nothing

@@ -145,3 +145,36 @@ func BenchmarkVain(b *testing.B) {
 		})
 	}
 }
+
+// TestLessImportantWorkDoesNotPass: what is free and too little for a critical
+// item is saved up for it. Less important work, which it would be enough for, is
+// not told, in line or at the door, until the guard gives it its turn or the item
+// has left.
+func TestLessImportantWorkDoesNotPass(t *testing.T) {
+	q := New(Config{Length: 10, Bytes: 1 << 20, Wait: time.Minute})
+	large := &Item{Flow: "critical", Priority: Critical, Cost: 1000, Bytes: 1, Keys: []Key{"a"}}
+	small := &Item{Flow: "interactive", Priority: Interactive, Cost: 100, Bytes: 1, Keys: []Key{"a"}}
+	for _, it := range []*Item{large, small} {
+		if fate := q.Push(epoch, it); fate != Waiting {
+			t.Fatal(fate)
+		}
+	}
+	for range 3 {
+		if it := q.Next(epoch, "a"); it != large {
+			t.Fatalf("%+v was told before the critical one", it)
+		}
+		if told := q.Pass(epoch, large, Denial{Scope: DeniedAll, Large: true}); len(told) > 0 {
+			t.Fatalf("%s passed it", told[0].Flow)
+		}
+		if q.Vain("a") || !q.Saved("a", Interactive) || q.Saved("a", Critical) {
+			t.Fatal("a newcomer that matters less may try")
+		}
+	}
+	q.Remove(epoch, large, Removed)
+	if released := q.Released(); len(released) != 1 || q.Saved("a", Interactive) {
+		t.Fatalf("released %v", released)
+	}
+	if it := q.Next(epoch, "a"); it != small {
+		t.Errorf("%+v is told behind it", it)
+	}
+}
