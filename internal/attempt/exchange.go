@@ -28,6 +28,7 @@ type exchange struct {
 	call   *route.Call
 	up     *Upstream
 	cancel context.CancelCauseFunc
+	vigil  *vigil // of a probe
 	watch  watch
 	conn   provider.ConnInfo
 	start  time.Time
@@ -240,6 +241,7 @@ func (e *exchange) contentLeft() time.Duration {
 func (e *exchange) firstContent(now time.Time) {
 	e.content = now.Sub(e.start)
 	e.call.FirstContent(now)
+	e.vigil.over()
 }
 
 func isEventStream(h http.Header) bool {

@@ -265,6 +265,11 @@ func (x *run) attempt(ctx context.Context, cancel context.CancelCauseFunc, call 
 	e := &exchange{run: x, call: call, cancel: cancel, start: time.Now(), tokens: -1}
 	e.verdict = fault.Verdict{Class: fault.Outage, Reason: "panic"}
 	defer x.settle(e)
+	if call.Probe {
+		e.vigil = keepVigil(ctx, func() { call.Left(time.Now()) })
+		defer e.vigil.close()
+		ctx, e.cancel = e.vigil.ctx, e.vigil.end
+	}
 	e.do(ctx)
 	return e.fresh
 }
@@ -280,6 +285,9 @@ func (x *run) settle(e *exchange) {
 	name := e.call.Target.Spec().Name
 	x.done.Attempts = x.plan.made
 	x.done.Verdict, x.done.Target = v, name
+	if e.vigil.alone() { // what the target showed is no longer anybody's answer
+		x.done.Verdict = fault.Transport(fault.ErrClientGone, fault.PhaseContent)
+	}
 	x.done.Status, x.done.Header, x.done.Body = e.status, e.header, e.body
 	x.done.Notes = append(x.done.Notes, Note{Target: name, Class: v.Class.String(), Millis: now.Sub(e.start).Milliseconds()})
 	e.fact = event.Attempt{

@@ -91,6 +91,10 @@ func (e *exchange) deliver(ctx context.Context, resp *http.Response, body []byte
 	e.firstContent(now)
 	e.learn = e.content
 	e.done.Usage = wire.UsageOf(e.req.Endpoint, body)
+	if e.vigil.alone() {
+		e.good("")
+		return
+	}
 	e.watch.phase(now, 0, nil)
 	e.out.commit(e, int64(len(body)))
 	if err := e.out.send(body); err != nil {

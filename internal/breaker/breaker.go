@@ -139,6 +139,9 @@ type Breaker struct {
 	trips  int       // doublings of the next cool-down
 	eased  time.Time // when trips last fell
 	reason string    // of the last trip
+	// slowest is the longest that an answer was away which was taken for silence;
+	// 0 once the target is closed again.
+	slowest time.Duration
 
 	window   window
 	waiting  waiting
@@ -377,9 +380,33 @@ func (b *Breaker) FirstContent(now time.Time, p Permit) {
 	b.arrive(c)
 	c.answered = true
 	b.streams.begin(now, c)
-	if c.gen == b.gen && !c.lost {
+	switch {
+	case c.gen == b.gen && !c.lost:
 		b.answer(now, c)
+	case b.refutes(c):
+		b.refute(now, c)
 	}
+}
+
+// refutes reports that the call is one of those whose waiting opened the breaker
+// as silence: by being answered after all it shows that the target is slow, not
+// dead. Only callers who had nowhere else to go are still there.
+func (b *Breaker) refutes(c *call) bool {
+	return b.reason == silence && b.phase >= HalfOpen && b.forced == Auto && c.gen == b.gen-1 && c.verdict != ok
+}
+
+// refute takes the silence back: the cool-down is over, what it said of the calls
+// that wait is void, and the answer is a proof like that of a last resort.
+func (b *Breaker) refute(now time.Time, c *call) {
+	if b.phase == Open {
+		b.trips = max(0, b.trips-1)
+		b.window.void(b.since)
+		b.move(now, HalfOpen, "answered")
+		b.trust = 0
+	}
+	b.slowest = max(b.slowest, now.Sub(c.start))
+	c.gen, c.kind, c.alone, c.verdict = b.gen, kindLast, true, none
+	b.answer(now, c)
 }
 
 // arrive notes that a call is no longer late.

@@ -134,7 +134,8 @@ func (w *waiting) count() (late int) {
 // order, results late, twice or never, time going back a little. It holds
 // I4 (an open breaker lets nothing ordinary in, a half-open one has one
 // probe, no state lasts longer than its lease) and I5 (a foreign or repeated
-// verdict changes nothing), and that calls in flight are counted exactly.
+// verdict changes nothing, unless it refutes a silence), and that calls in flight
+// are counted exactly.
 //
 // Seen to fail it, one line each: no generation check in Settle or in
 // FirstContent; no end of the lease in advance; Acquire in HalfOpen without
@@ -148,7 +149,12 @@ func TestMachine(t *testing.T) {
 			"acquire":     m.acquire,
 			"last resort": m.lastResort,
 			"content": func(t *rapid.T) {
-				if p, ok := m.pick(t); ok {
+				p, ok := m.pick(t)
+				switch c := p.valid(); {
+				case !ok:
+				case c != nil && c.gen == b.gen-1 && b.reason == silence && b.phase >= HalfOpen: // it may refute the silence
+					b.FirstContent(m.now, p)
+				default:
 					m.say(t, p, func() { b.FirstContent(m.now, p) })
 				}
 			},

@@ -11,6 +11,9 @@ type Transition struct {
 	OK, Failed, Slow, Waiting int
 }
 
+// silence is the reason of a trip that calls without an answer brought about.
+const silence = "silence"
+
 // keptEvents bounds what an owner that never asks can make the breaker hold.
 const keptEvents = 64
 
@@ -34,7 +37,7 @@ func (b *Breaker) Poll(now time.Time, rnd float64) time.Time {
 	}
 	if b.phase <= Ramp && b.silent(now) {
 		b.waiting.each(func(c *call) { b.window.remember(now, c, false) })
-		b.open(now, "silence", rnd)
+		b.open(now, silence, rnd)
 	}
 	switch {
 	case b.phase == Ramp || b.waiting.n > 0:
@@ -119,12 +122,12 @@ func (b *Breaker) silent(now time.Time) bool {
 			if c.after != b.contents || c.silence <= 0 {
 				continue
 			}
-			age := now.Sub(c.start)
-			if age < c.silence/overdue {
+			age, silence := now.Sub(c.start), max(c.silence, overdue*b.slowest)
+			if age < silence/overdue {
 				break // those behind it are younger
 			}
 			late++
-			longest = longest || age >= c.silence
+			longest = longest || age >= silence
 		}
 	}
 	if late < b.cfg.Waiting || !longest {
@@ -251,6 +254,6 @@ func (b *Breaker) note(now time.Time, to Phase, reason string) {
 	}
 	b.phase, b.since = to, now
 	if to == Closed {
-		b.trust = 0
+		b.trust, b.slowest = 0, 0
 	}
 }

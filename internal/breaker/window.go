@@ -205,6 +205,15 @@ func (w *window) run(now time.Time, first uint64, age time.Duration) (run int) {
 	return run
 }
 
+// void forgets the verdicts that are not final and were given at a time.
+func (w *window) void(at time.Time) {
+	for i := range w.recent {
+		if r := &w.recent[i]; !r.ended && r.at.Equal(at) {
+			r.id = 0
+		}
+	}
+}
+
 func (w *window) forget(c *call) {
 	if r := &w.recent[c.slot]; r.id == c.id {
 		r.id = 0

@@ -186,7 +186,7 @@ func TestNeedOfAModel(t *testing.T) {
 		{"one drained", order(dead("a"), drained), nil, breaker.Nothing},
 	} {
 		c.model.Fallback = c.fallback
-		if got := c.model.need(now); got != c.want {
+		if got := c.model.need(now, &Refusal{}); got != c.want {
 			t.Errorf("%s: need %d, want %d", c.name, got, c.want)
 		}
 	}

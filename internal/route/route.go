@@ -181,7 +181,7 @@ func (m *Model) pick(p *Pass) (*Call, Refusal) {
 		return c, refusal
 	}
 	if refusal.Open > 0 {
-		need := m.need(p.Now)
+		need := m.need(p.Now, &refusal)
 		if need == breaker.Queue && !p.waited && p.Random() < heard {
 			need = breaker.Busy
 		}
@@ -270,9 +270,10 @@ func (m *Model) lastResort(list []scored, p *Pass, need breaker.Need) *Call {
 
 // need is what the model has besides targets that are not closed: none, one
 // that is only busy, or with it a degraded model that takes the call. One that
-// is known to bear no more now is waited for, as its own queue would be.
-func (m *Model) need(now time.Time) breaker.Need {
-	if !m.busy(now) {
+// is known to bear no more now is waited for, as its own queue would be. One whose
+// ramp refused the call is not busy: it is what the call is offered to.
+func (m *Model) need(now time.Time, r *Refusal) breaker.Need {
+	if !slices.ContainsFunc(m.Entries, func(e Entry) bool { return r.Why(e.Target) != WhyBreaker && e.busy(now) }) {
 		return breaker.Nothing
 	}
 	if m.Fallback != nil && m.Fallback.busy(now) {

@@ -36,6 +36,7 @@ func (c *Call) FirstContent(now time.Time) {
 	if c.listed {
 		t.answered(now, c)
 		t.timed(now, c)
+		t.heard(now, c)
 	}
 	t.breaker.FirstContent(now, c.permit)
 	trial := c.trial.Trial() || c.account.Trial()
@@ -65,8 +66,12 @@ func (c *Call) Settle(now time.Time, r Result) {
 		return
 	}
 	c.settled = true
-	if c.listed && r.Verdict.Class == fault.OK {
+	switch {
+	case c.listed && r.Verdict.Class == fault.OK:
 		t.answered(now, c)
+		t.heard(now, c)
+	case c.listed && r.Verdict.Class == fault.Canceled && !c.patient:
+		t.callers.Left(now, c.flow, now.Sub(c.start))
 	}
 	t.waiting.remove(c)
 	t.learn(now, c, r.Verdict)
@@ -87,6 +92,28 @@ func (t *Target) answered(now time.Time, c *Call) {
 	t.waiting.remove(c)
 	if !c.patient {
 		t.room.Answered(now, uint8(c.class), now.Sub(c.start), c.light)
+	}
+}
+
+// heard notes who was there to hear the answer.
+func (t *Target) heard(now time.Time, c *Call) {
+	switch {
+	case c.patient:
+	case c.left:
+		t.callers.Answers(now, now.Sub(c.start))
+	default:
+		t.callers.Answered(now, c.flow, now.Sub(c.start))
+	}
+}
+
+// Left says that the caller is gone and that the call runs on without it.
+func (c *Call) Left(now time.Time) {
+	t := c.Target
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if c.listed && !c.left && !c.patient {
+		c.left = true
+		t.callers.Left(now, c.flow, now.Sub(c.start))
 	}
 }
 

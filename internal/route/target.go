@@ -57,6 +57,7 @@ type Target struct {
 	adapt   limit.Adaptive // what the slots are limited to
 	fit     learn.Fit      // of first contents, for adapt
 	gaps    learn.Gaps     // of streams, likewise
+	callers learn.Patience // of callers who leave
 	hint    limit.Hint
 	full    bool       // the last call found no slot
 	told    limit.Load // that there was room for when those who wait were last told
@@ -223,6 +224,7 @@ type Call struct {
 	class   learn.Class
 	tokens  int64
 	prompt  int64
+	flow    string
 	slot    limit.Slot
 	mark    limit.Mark
 	extra   bool
@@ -236,6 +238,7 @@ type Call struct {
 	listed     bool
 	settled    bool
 	served     bool // the cool-downs know that it was
+	left       bool // its caller is gone, it is not
 }
 
 // callList is an intrusive ring of calls without content, in start order.
@@ -441,6 +444,9 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if p50, n := t.latency.Quantile(q.Class, 0.5); !q.Patient && n > 0 && q.Now.Add(p50).After(q.Until) {
 		return nil, WhyDeadline, time.Time{}
 	}
+	if !q.Patient && t.callers.Vain(q.Now, q.Flow) {
+		return nil, WhyDeadline, time.Time{}
+	}
 	if why := t.free(q); why != Admitted {
 		return nil, why, time.Time{}
 	}
@@ -448,7 +454,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if q.Proven && !healthy {
 		return nil, WhyBudget, time.Time{}
 	}
-	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, prompt: q.Prompt, extra: q.Extra, patient: q.Patient, start: q.Now, cancel: q.Cancel, Last: last}
+	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, prompt: q.Prompt, flow: q.Flow, extra: q.Extra, patient: q.Patient, start: q.Now, cancel: q.Cancel, Last: last}
 	c.Timeouts = t.latency.Timeouts(q.Class, t.spec.Bounds)
 	if q.Patient {
 		c.Timeouts.Slow, c.Timeouts.Silence = max(c.Timeouts.Slow, q.Until.Sub(q.Now)), 0
