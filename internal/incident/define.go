@@ -40,7 +40,10 @@ func (d *decoder) define(facet, s string, w Word, have map[string]Word) {
 	_, twice := have[s]
 	switch {
 	case !goodSlug.MatchString(s):
-		d.fault(at, quoted(s)+" is not a word", "small letters, digits and hyphens")
+		d.note(d.at[at], facet, quoted(s)+" is not a word", "small letters, digits and hyphens")
+		return
+	case facet == "kinds" && !slices.Contains(Kinds(), Kind(s)), facet == "access" && !slices.Contains(accesses, s):
+		d.fault(at, "there are no others in "+facet, "remove it")
 	case twice:
 		d.fault(at, "the word is there already", "remove it: a folder adds words and changes none")
 	case w.Meaning == "":

@@ -92,7 +92,7 @@ func (l *Library) List(f Filter) ([]*Record, error) {
 	if err := l.check(f); err != nil {
 		return nil, err
 	}
-	var list []*Record
+	list := []*Record{}
 	for _, r := range l.records {
 		if l.selects(f, r) {
 			list = append(list, r)
@@ -122,7 +122,7 @@ func (l *Library) selects(f Filter, r *Record) bool {
 // Checks are the ids of the audit's checks that look for a condition of r, each
 // once, in order.
 func (l *Library) Checks(r *Record) []string {
-	var ids []string
+	ids := []string{}
 	for _, c := range r.Conditions {
 		ids = append(ids, l.vocab.Conditions[c.Slug].Checks...)
 	}
