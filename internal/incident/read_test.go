@@ -208,7 +208,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	bad := strings.NewReplacer("causes: [oom]", "causes: [oomm]", "provider: ACME\n", "", "kind: reported", "kind: hearsay").Replace(page1)
 	_, err := Open(
 		folder("ACME-0001.yaml", bad, "ACME-0002.yaml", "", "ACME-0003.yaml", "# nothing"),
-		folder("HT-9999.yaml", strings.Replace(page1, "ACME-0001", "HT-9999", 1), "vocabulary.yaml", "causes:\n  oom:\n    meaning: Mine.\n  Bad Word:\n    meaning: x\nkinds:\n  sure:\n    meaning: x\n"),
+		folder("HT-9999.yaml", strings.Replace(page1, "ACME-0001", "HT-9999", 1), "vocabulary.yaml", "causes:\n  oom:\n    meaning: Mine.\n  Bad Word:\n    meaning: x\n  mine:\n    meaning: x\n    also: [retry storm]\nkinds:\n  sure:\n    meaning: x\n"),
 	)
 	var faults Faults
 	if !errors.As(err, &faults) {
@@ -216,7 +216,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 	for _, want := range []string{
 		"ACME-0001.yaml:1:1: provider: is missing", "tags.causes[0]", `"hearsay"`, "ACME-0002.yaml: the file is empty", "ACME-0003.yaml: the file is empty",
-		"HT-9999.yaml:1:5: id: there is no HT-9999 to replace; records of your own have another prefix", "vocabulary.yaml:2:3: causes.oom: the word is there already", `"Bad Word" is not a word`, "kinds.sure: there are no others in kinds",
+		"HT-9999.yaml:1:5: id: there is no HT-9999 to replace; records of your own have another prefix", "vocabulary.yaml:2:3: causes.oom: the word is there already", `"Bad Word" is not a word`, `causes.mine: "retry storm" is also a name for retry-amplification`, "kinds.sure: there are no others in kinds",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("missing: %s", want)
