@@ -30,8 +30,9 @@ type Library struct {
 
 // Open reads the records that come with the program and merges those of the
 // folders, which are looked through for *.yaml files. A record of a folder
-// takes the place of one with the same id. The error names every fault of
-// every file: its path, line, column, and what to do.
+// takes the place of one with the same id; a folder's vocabulary.yaml adds
+// words. The error is Faults: every fault of every file, with its path, line,
+// column and remedy.
 func Open(folders ...fs.FS) (*Library, error) {
 	own, err := fs.Sub(data, "data")
 	if err != nil {
