@@ -148,7 +148,7 @@ func (q *Queue) Released() []Key {
 	return released
 }
 
-// only is look where the key is held for an item of the class.
+// only is look where the key is held for that item of the class.
 func (c *class) only(q *Queue, now time.Time, s signal, it *Item) bool {
 	for _, f := range c.ring {
 		f.head = nil

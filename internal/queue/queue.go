@@ -272,10 +272,11 @@ func (w *want) waits(p Priority) bool {
 }
 
 // look finds those of the class whom the signal may go to, and reports whether
-// there are any.
+// there are any. The key is held against the item's own class: what matters more
+// goes first, and what matters less has its turn or waits.
 func (q *Queue) look(now time.Time, s signal, w *want, p Priority, held *Item) bool {
 	c := &q.classes[p]
-	if held == nil || p < held.Priority {
+	if held == nil || p != held.Priority {
 		return c.look(q, now, s, w)
 	}
 	w.large.stops = true
