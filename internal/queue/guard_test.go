@@ -33,3 +33,30 @@ func TestATurnWhileAKeyIsHeld(t *testing.T) {
 		t.Errorf("%+v has the turn", it)
 	}
 }
+
+// Of sixteen grants less important work has one, also while what is free is saved
+// up for an item that matters more: one large item behind the other does not shut
+// it out. It fails when who waits for that is not counted as passed over.
+func TestSavingUpPassesOver(t *testing.T) {
+	q := roomy()
+	served := map[Priority]int{}
+	for range 5 * guard {
+		push(t, q, 0, item("large", Critical, 8000), item("small", Interactive, 1000))
+	}
+	denied := map[*Item]bool{}
+	once := func(it *Item) (bool, Denial) { // a large one fits at the second time
+		fits := it.Priority != Critical || denied[it]
+		denied[it] = true
+		return fits, Denial{Scope: DeniedAll, Large: true}
+	}
+	for total := 0; total < 4*guard; {
+		if _, it := tries(q, epoch, "a", once); it != nil {
+			served[it.Priority]++
+			total++
+		}
+		q.Released() // and offered at once, by the next signal
+	}
+	if served[Interactive] != 4 {
+		t.Errorf("served %v, want each sixteenth to go to what matters less", served)
+	}
+}

@@ -239,6 +239,9 @@ func (q *Queue) choose(now time.Time, s signal, w *want) *class {
 	for p := range Priority(NumPriorities) {
 		if w.waits(p) {
 			w.large.stops = true
+			if w.waiting[p] > 0 {
+				found |= 1 << p // it is passed over: its turn comes
+			}
 			continue
 		}
 		if w.waiting[p] == 0 || !q.look(now, s, w, p, held) {
