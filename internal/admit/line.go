@@ -229,12 +229,7 @@ func (l *Line) join(w *Waiter) (look bool, fate queue.Fate) {
 func (l *Line) heard(w *Waiter) queue.Fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.Promised = w.Promised[:0]
-	for _, k := range w.Keys {
-		if k != w.item.Key() && (l.queue.Promised(k) || l.queue.Saved(k, w.Priority)) {
-			w.Promised = append(w.Promised, k)
-		}
-	}
+	w.Promised = l.queue.Try(&w.item, w.Promised[:0])
 	if w.item.Fate() == queue.Told && !time.Now().Before(w.item.Until()) {
 		return queue.Expired
 	}

@@ -451,3 +451,47 @@ func BenchmarkLine(b *testing.B) {
 	cancel()
 	wg.Wait()
 }
+
+// TestWhatATryLeavesAloneIsOffered: who is told of one key while another one is
+// promised leaves that alone. When it turns out to be of no use to the other one, it
+// is offered still. It fails when a try counts for every key of the request.
+func TestWhatATryLeavesAloneIsOffered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, a, b := newLine(wide), new(pool), new(pool)
+		trying, denied := make(chan struct{}), make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			l.WaitFor(ctx, wants("x", b), func() bool {
+				close(trying)
+				<-denied
+				return false
+			})
+		})
+		var got []queue.Key
+		wg.Go(func() {
+			w := wants("y", a, b)
+			l.WaitFor(ctx, w, func() bool {
+				if !slices.Contains(w.Promised, queue.Key(b)) && b.take() { // the other one is of no use to it
+					got = append(got, b)
+				}
+				return len(got) > 0
+			})
+		})
+		synctest.Wait()
+		b.put()
+		l.Notify(b)
+		<-trying
+		a.put()
+		l.Notify(a)
+		synctest.Wait()
+		close(denied)
+		synctest.Wait()
+		if len(got) != 1 || got[0] != queue.Key(b) {
+			t.Errorf("got %v of what is free and was left alone", got)
+		}
+		cancel()
+		wg.Wait()
+		empty(t, l)
+	})
+}

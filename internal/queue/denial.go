@@ -154,7 +154,7 @@ func (c *class) only(q *Queue, now time.Time, s signal, it *Item) bool {
 		f.head = nil
 	}
 	switch {
-	case it.seen >= s.serial:
+	case it.tried(s):
 	case it.fate == Told:
 		q.busy = it
 	case !now.Before(it.until):

@@ -29,7 +29,12 @@ func (w *world) wake(t *rapid.T, items []*Item) {
 			t.Fatal("told behind its time")
 		}
 		w.told = append(w.told, it)
-		clear(w.owed[it])
+		leave := w.q.Try(it, nil)
+		for _, k := range it.Keys {
+			if !slices.Contains(leave, k) {
+				delete(w.owed[it], k)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Key is something that can serve an item; of an item's keys any will do. Its
 // dynamic type must be comparable.
@@ -71,7 +74,7 @@ type Item struct {
 	prev   *Item
 	next   *Item
 	signal signal   // what it was told
-	seen   uint64   // the newest signal that its last try covers
+	seen   []uint64 // for each of the keys the newest signal that a try of it covers
 	missed []signal // came while it tried and nobody else could be told
 }
 
@@ -185,7 +188,7 @@ func (q *Queue) Push(now time.Time, it *Item) Fate {
 	}
 	q.arrivals++
 	it.seq, it.size, it.Cost = q.arrivals, it.Cost, max(it.Cost, leastCost)
-	it.seen, it.missed = 0, nil
+	it.seen, it.missed = make([]uint64, len(it.Keys)), nil
 	q.link(f, it)
 	return Waiting
 }
@@ -202,7 +205,24 @@ func (q *Queue) Next(now time.Time, k Key) *Item {
 	return q.hand(now, signal{k, q.signals})
 }
 
-// hand finds the one who is told next. Whoever tried after the signal was
+// Try is for who was told, before it tries: it appends the keys that the try is to
+// leave alone, since others were told of them or are to have them first. What was
+// raised of its other keys until now the try covers too.
+func (q *Queue) Try(it *Item, leave []Key) []Key {
+	if it.fate != Told {
+		return leave
+	}
+	for i, k := range it.Keys {
+		if k != it.signal.key && (q.Promised(k) || q.Saved(k, it.Priority)) {
+			leave = append(leave, k)
+		} else {
+			it.seen[i] = q.signals
+		}
+	}
+	return leave
+}
+
+// hand finds the one who is told next. Whoever tried the key after the signal was
 // raised is left out: its try covered this one too.
 func (q *Queue) hand(now time.Time, s signal) *Item {
 	q.busy, q.late = nil, q.late[:0]
@@ -297,10 +317,14 @@ func (w *want) granted(it *Item) {
 }
 
 func (it *Item) tell(s signal) {
-	it.fate, it.signal, it.seen = Told, s, s.serial
+	it.fate, it.signal = Told, s
+	it.seen[slices.Index(it.Keys, s.key)] = s.serial
 	it.flow.deficit -= it.Cost
 	it.flow.trying++
 }
+
+// tried reports that a try of the item covers the signal.
+func (it *Item) tried(s signal) bool { return it.seen[slices.Index(it.Keys, s.key)] >= s.serial }
 
 // untell takes back that it was told.
 func (q *Queue) untell(it *Item) {
