@@ -150,6 +150,8 @@ func (x *run) denied(k queue.Key) queue.Denial {
 		return queue.Denial{Scope: queue.DeniedKin, Large: true}
 	case route.WhyShare, route.WhyBudget, route.WhyUnproven:
 		return queue.Denial{Scope: queue.DeniedKin}
+	case route.WhyHerd:
+		return queue.Denial{Scope: queue.DeniedAll}
 	case route.WhyLeft:
 		return queue.Denial{Scope: queue.DeniedClass}
 	}
