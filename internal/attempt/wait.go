@@ -19,7 +19,7 @@ const proofWait = time.Second
 
 // What is waited for in line: a *route.Target stands for a slot of it, proof for
 // its being proven healthy. They are kept apart because who waits for proof does
-// not wait for a slot, and must not keep anybody from one.
+// not wait for a slot, and must not keep anybody from one, nor take it before them.
 type proof struct{ target *route.Target }
 
 // NewLine is a line in which requests wait for targets.
@@ -63,9 +63,12 @@ func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *r
 	for end := time.Now().Add(proofWait); ; {
 		round := time.Now()
 		w := x.waiter()
+		bare := len(targets(w.Keys)) == 0 // it waits for proof alone
 		fate := x.req.Line.WaitFor(ctx, w, func() bool {
-			x.pass.Taken = targets(w.Promised)
-			return try()
+			if x.pass.Taken = targets(w.Promised); bare {
+				x.newcomer()
+			}
+			return try() || bare && x.refusal.Full > 0
 		})
 		now := time.Now()
 		switch {
@@ -74,6 +77,9 @@ func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *r
 			return call
 		case fate == queue.Dispatched:
 			x.req.Line.Settle(w, 0) // it was charged, and gave up
+			if bare && x.refusal.Full > 0 {
+				continue // to wait for a slot, behind those who do
+			}
 		case !tried: // all that it may go to is full, or it would have tried
 			x.refusal.Full = len(w.Keys)
 		}

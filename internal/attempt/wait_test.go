@@ -106,3 +106,51 @@ func TestAHerdIsToldOnce(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// TestProofOvertakesNobody: an extra attempt that waits for its target to prove
+// itself healthy takes no slot of it from a request that waits for one; it waits
+// for one too, then. It fails when proof is all that it looks at.
+func TestProofOvertakesNobody(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, proofAndSlot)
+	}
+}
+
+func proofAndSlot(t *testing.T) {
+	w := newWaits(route.Limits{}, route.Limits{Concurrency: 2})
+	w.target(0).Drain()
+	for range 9 {
+		w.call(t, 1).Settle(time.Now(), route.Result{Verdict: fault.Verdict{Class: fault.OK}, Tokens: -1})
+	}
+	proves := w.call(t, 1)
+	var extra, first *route.Call
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		x := w.request(queue.Batch)
+		x.req.Repeat, x.plan.made, x.pass.Tried = true, 1, []*route.Target{w.target(0)}
+		extra = x.pick(t.Context(), nil)
+	})
+	synctest.Wait()
+	other := w.call(t, 1)
+	wg.Go(func() { first = w.request(queue.Critical).pick(t.Context(), nil) })
+	synctest.Wait()
+	if n, _ := w.line.Waiting(); n != 2 {
+		t.Fatalf("%d wait", n)
+	}
+	proves.Settle(time.Now(), route.Result{Verdict: fault.Verdict{Class: fault.OK}, Tokens: -1})
+	synctest.Wait()
+	if first == nil || extra != nil {
+		t.Errorf("the slot went to the extra attempt of batch work: %t", extra != nil)
+	}
+	other.Settle(time.Now(), route.Result{Verdict: fault.Verdict{Class: fault.OK}, Tokens: -1})
+	synctest.Wait()
+	if first == nil || extra == nil {
+		t.Errorf("a slot is free: the first attempt has one: %t, the extra one: %t", first != nil, extra != nil)
+	}
+	for _, c := range []*route.Call{first, extra} {
+		if c != nil {
+			c.Settle(time.Now(), route.Result{Verdict: lost, Tokens: -1})
+		}
+	}
+	wg.Wait()
+}
