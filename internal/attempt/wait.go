@@ -118,7 +118,7 @@ func targets(keys []queue.Key) (list []*route.Target) {
 func (x *run) waiter() *admit.Waiter {
 	w := &admit.Waiter{
 		Flow: x.req.Workload.Name(), Priority: x.req.Priority, Cost: x.req.Tokens, Lease: x.req.Ticket.Lease(), Deadline: x.req.Deadline,
-		Kin: x.kin(), Denied: x.denied,
+		Luck: x.chance, Kin: x.kin(), Denied: x.denied,
 	}
 	if w.Flow == workload.Open {
 		w.Caller = x.req.Caller
@@ -134,11 +134,11 @@ func (x *run) waiter() *admit.Waiter {
 	return w
 }
 
-// kin are the calls of the workload that differ in nothing that a target's share
-// or allowance depends on.
+// kin are the calls of the workload for a model that differ in nothing that a
+// target's share, allowance or last resort depends on, but in what they drew.
 func (x *run) kin() queue.Kin {
 	q := x.query(nil)
-	k := queue.Kin{Name: q.Flow}
+	k := queue.Kin{Name: q.Flow, What: x.model.Name}
 	for i, is := range []bool{q.Lane > 0, q.Extra, q.Proven, x.req.Repeat} {
 		if is {
 			k.Kind |= 1 << i
@@ -156,6 +156,8 @@ func (x *run) denied(k queue.Key) queue.Denial {
 		return queue.Denial{Scope: queue.DeniedKin, Large: true}
 	case route.WhyShare, route.WhyBudget, route.WhyUnproven:
 		return queue.Denial{Scope: queue.DeniedKin}
+	case route.WhyBreaker: // which may let some in by chance, and each draws once
+		return queue.Denial{Scope: queue.DeniedKin, Unlucky: true}
 	case route.WhyHerd:
 		return queue.Denial{Scope: queue.DeniedAll}
 	case route.WhyLeft:

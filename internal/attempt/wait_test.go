@@ -3,6 +3,7 @@ package attempt
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +24,7 @@ type waits struct {
 	line  *admit.Line
 	model *route.Model
 	calls *workload.Workload
-	asked atomic.Int64 // how often the model was asked for a call, with two targets at least
+	asked atomic.Int64 // draws: some for each time that the model was asked for a call
 }
 
 func newWaits(limits ...route.Limits) *waits {
@@ -40,7 +41,7 @@ func newWaits(limits ...route.Limits) *waits {
 // request is one that has come as far as the line.
 func (w *waits) request(p queue.Priority) *run {
 	ticket, _ := admit.NewLedger(1 << 30).Admit(admit.Ask{Now: time.Now(), Bytes: 1})
-	r := &Runner{Random: func() float64 { w.asked.Add(1); return 0.5 }}
+	r := &Runner{Random: func() float64 { w.asked.Add(1); return rand.Float64() }}
 	return r.begin(&Request{
 		Model: w.model, Workload: w.calls, Priority: p, Line: w.line, Ticket: ticket,
 		Attempts: 3, Deadline: time.Now().Add(time.Hour),
@@ -101,6 +102,49 @@ func TestAHerdIsToldOnce(t *testing.T) {
 		synctest.Wait()
 		if n := w.asked.Load() - asked; len(in) != before+1 || n > 10 {
 			t.Errorf("%d more let in behind an answer, with %d draws", len(in)-before, n)
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+// TestAnOpenTargetsEndsAreTriedFewTimes: with 1,000 in line for a target that is
+// full, and for one that is open and has still some calls to end, each of these
+// ends is tried by few. It fails when each takes what it meets for its own reason.
+func TestAnOpenTargetsEndsAreTriedFewTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaits(route.Limits{Concurrency: 1}, route.Limits{})
+		w.call(t, 0)
+		var streams []*route.Call
+		for range 100 {
+			c := w.call(t, 1)
+			c.FirstContent(time.Now())
+			streams = append(streams, c)
+			time.Sleep(10 * time.Millisecond)
+		}
+		x := w.request(queue.Critical)
+		for range 200 {
+			if c, _, _ := w.target(1).TryLastResort(x.query(nil)); c != nil {
+				c.Settle(time.Now(), route.Result{Verdict: lost, Tokens: -1})
+			}
+		}
+		if s := w.target(1).State(time.Now()); s.Phase != "open" {
+			t.Fatal(s.Phase)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 1000 {
+			wg.Go(func() { w.request(queue.Interactive).pick(ctx, nil) })
+		}
+		synctest.Wait()
+		n, _ := w.line.Waiting()
+		asked := w.asked.Load()
+		for _, c := range streams[:20] {
+			c.Settle(time.Now(), route.Result{Verdict: fault.Verdict{Class: fault.OK}, Tokens: -1})
+			synctest.Wait()
+		}
+		if asked = w.asked.Load() - asked; n < 900 || asked > 20*100 {
+			t.Errorf("%d draws for 20 ends with %d in line", asked, n)
 		}
 		cancel()
 		wg.Wait()

@@ -59,6 +59,7 @@ type Item struct {
 	Priority Priority
 	Cost     int64     // what serving it is expected to use, in tokens; Push lifts it to leastCost
 	Bytes    int64     // of memory, held while it waits
+	Luck     float64   // what it has drawn where a key is there for a share of the items, 0 the best
 	Deadline time.Time // of its own; the queue's bound may be sooner. Zero for none
 	Keys     []Key     // what may serve it, at least one
 	Owner    any       // not looked at
