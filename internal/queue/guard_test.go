@@ -60,3 +60,26 @@ func TestSavingUpPassesOver(t *testing.T) {
 		t.Errorf("served %v, want each sixteenth to go to what matters less", served)
 	}
 }
+
+// A turn that helps nobody is over: what matters more is not tried behind less
+// important work until that is served. It fails when only a grant ends the turn.
+func TestATurnInVainIsOver(t *testing.T) {
+	q := roomy()
+	push(t, q, 0, item("less", Interactive, 1000))
+	first := map[string]int{}
+	for range 2 * guard {
+		more := item("more", Critical, 1000)
+		push(t, q, 0, more)
+		it := q.Next(epoch, "a")
+		first[it.Flow]++
+		if it != more {
+			if woken := q.Pass(epoch, it, Denial{}); len(woken) != 1 || woken[0] != more {
+				t.Fatalf("%v told behind the turn", woken)
+			}
+		}
+		q.Done(epoch, more)
+	}
+	if first["less"] != 2 {
+		t.Errorf("%v were told first, want one turn in sixteen", first)
+	}
+}
