@@ -40,6 +40,7 @@ type Waiter struct {
 	Caller   uint64 // hash of a caller without one, who is dealt a flow in place of Flow; 0 for none
 	Priority queue.Priority
 	Cost     int64       // tokens expected
+	Luck     float64     // what it has drawn, see queue.Item
 	Lease    *Lease      // what it holds while it waits
 	Deadline time.Time   // the request's own, zero for none
 	Keys     []queue.Key // what may serve it
@@ -207,7 +208,7 @@ func (l *Line) join(w *Waiter) (look bool, fate queue.Fate) {
 	}
 	w.wake = make(chan struct{}, 1)
 	w.item = queue.Item{
-		Flow: w.Flow, Priority: w.Priority, Cost: w.Cost, Bytes: w.Lease.Bytes(), Deadline: w.Deadline,
+		Flow: w.Flow, Priority: w.Priority, Cost: w.Cost, Luck: w.Luck, Bytes: w.Lease.Bytes(), Deadline: w.Deadline,
 		Keys: w.Keys, Kin: w.Kin, Owner: w,
 	}
 	fate = l.queue.Push(now, &w.item)
@@ -229,12 +230,7 @@ func (l *Line) join(w *Waiter) (look bool, fate queue.Fate) {
 func (l *Line) heard(w *Waiter) queue.Fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	w.Promised = w.Promised[:0]
-	for _, k := range w.Keys {
-		if k != w.item.Key() && (l.queue.Promised(k) || l.queue.Saved(k, w.Priority)) {
-			w.Promised = append(w.Promised, k)
-		}
-	}
+	w.Promised = l.queue.Try(&w.item, w.Promised[:0])
 	if w.item.Fate() == queue.Told && !time.Now().Before(w.item.Until()) {
 		return queue.Expired
 	}

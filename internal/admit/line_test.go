@@ -3,6 +3,7 @@ package admit
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -450,4 +451,156 @@ func BenchmarkLine(b *testing.B) {
 	}
 	cancel()
 	wg.Wait()
+}
+
+// TestWhatATryLeavesAloneIsOffered: who is told of one key while another one is
+// promised leaves that alone. When it turns out to be of no use to the other one, it
+// is offered still. It fails when a try counts for every key of the request.
+func TestWhatATryLeavesAloneIsOffered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, a, b := newLine(wide), new(pool), new(pool)
+		trying, denied := make(chan struct{}), make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			l.WaitFor(ctx, wants("x", b), func() bool {
+				close(trying)
+				<-denied
+				return false
+			})
+		})
+		var got []queue.Key
+		wg.Go(func() {
+			w := wants("y", a, b)
+			l.WaitFor(ctx, w, func() bool {
+				if !slices.Contains(w.Promised, queue.Key(b)) && b.take() { // the other one is of no use to it
+					got = append(got, b)
+				}
+				return len(got) > 0
+			})
+		})
+		synctest.Wait()
+		b.put()
+		l.Notify(b)
+		<-trying
+		a.put()
+		l.Notify(a)
+		synctest.Wait()
+		close(denied)
+		synctest.Wait()
+		if len(got) != 1 || got[0] != queue.Key(b) {
+			t.Errorf("got %v of what is free and was left alone", got)
+		}
+		cancel()
+		wg.Wait()
+		empty(t, l)
+	})
+}
+
+// TestNothingFreeIsForgotten: whoever comes, tries, is denied, leaves or gives
+// back, and in whatever order, when all is at rest nobody waits for what is free
+// and enough for him, unless it is saved up for one that it is too little for. It
+// fails when a signal is lost.
+func TestNothingFreeIsForgotten(t *testing.T) {
+	for seed := range uint64(300) {
+		synctest.Test(t, func(t *testing.T) { atRest(t, rand.New(rand.NewPCG(seed, 1))) })
+	}
+}
+
+// picky is a request that needs so many slots at once, and has no use for some of
+// the keys that it waits for.
+type picky struct {
+	*Waiter
+	cancel context.CancelFunc
+	need   int
+	use    []*pool
+	over   atomic.Bool
+	large  map[queue.Key]bool // of the last try: there was too little
+}
+
+func newPicky(rng *rand.Rand, pools []*pool) *picky {
+	x := &picky{Waiter: wants(fmt.Sprint(rng.IntN(3)), pools...), need: 1 + rng.IntN(3), large: map[queue.Key]bool{}}
+	x.Priority, x.Cost = queue.Priority(rng.IntN(int(queue.NumPriorities))), int64(x.need)
+	x.Keys = x.Keys[rng.IntN(2) : 2+rng.IntN(2)]
+	for _, k := range x.Keys {
+		if rng.IntN(2) == 0 {
+			x.use = append(x.use, k.(*pool))
+		}
+	}
+	x.Denied = func(k queue.Key) queue.Denial {
+		if x.large[k] {
+			return queue.Denial{Scope: queue.DeniedAll, Large: true}
+		}
+		return queue.Denial{}
+	}
+	return x
+}
+
+// try takes what it needs where it may.
+func (x *picky) try() bool {
+	clear(x.large)
+	for _, p := range x.use {
+		if slices.Contains(x.Promised, queue.Key(p)) {
+			continue
+		}
+		p.mu.Lock()
+		ok := p.slots >= x.need
+		x.large[p] = p.slots > 0
+		if ok {
+			p.slots -= x.need
+		}
+		p.mu.Unlock()
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+// waits reports that it is in line for the pool.
+func (x *picky) waits(p *pool) bool { return !x.over.Load() && slices.Contains(x.use, p) }
+
+func atRest(t *testing.T, rng *rand.Rand) {
+	l, pools := newLine(wide), []*pool{{}, {}, {}}
+	var all []*picky
+	for range 30 {
+		for range 1 + rng.IntN(4) { // at once
+			switch x, p := rng.IntN(10), pools[rng.IntN(len(pools))]; {
+			case x < 4:
+				x := newPicky(rng, pools)
+				ctx, cancel := context.WithCancel(t.Context())
+				all, x.cancel = append(all, x), cancel
+				go func() {
+					l.WaitFor(ctx, x.Waiter, x.try)
+					x.over.Store(true)
+				}()
+			case x < 9:
+				p.put()
+				l.Notify(p)
+			case len(all) > 0:
+				all[rng.IntN(len(all))].cancel()
+			}
+		}
+		synctest.Wait()
+		for _, p := range pools {
+			forgotten(t, all, p)
+		}
+		time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond)
+	}
+	for _, x := range all {
+		x.cancel()
+	}
+	synctest.Wait()
+	empty(t, l)
+}
+
+func forgotten(t *testing.T, all []*picky, p *pool) {
+	for i, x := range all {
+		if !x.waits(p) || x.need > p.slots {
+			continue
+		}
+		if !slices.ContainsFunc(all, func(y *picky) bool { return y.waits(p) && y.need > p.slots && y.Priority <= x.Priority }) {
+			t.Fatalf("request %d of %d waits for what is free", i, len(all))
+		}
+	}
 }

@@ -19,7 +19,7 @@ const proofWait = time.Second
 
 // What is waited for in line: a *route.Target stands for a slot of it, proof for
 // its being proven healthy. They are kept apart because who waits for proof does
-// not wait for a slot, and must not keep anybody from one.
+// not wait for a slot, and must not keep anybody from one, nor take it before them.
 type proof struct{ target *route.Target }
 
 // NewLine is a line in which requests wait for targets.
@@ -63,9 +63,12 @@ func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *r
 	for end := time.Now().Add(proofWait); ; {
 		round := time.Now()
 		w := x.waiter()
+		bare := len(targets(w.Keys)) == 0 // it waits for proof alone
 		fate := x.req.Line.WaitFor(ctx, w, func() bool {
-			x.pass.Taken = targets(w.Promised)
-			return try()
+			if x.pass.Taken = targets(w.Promised); bare {
+				x.newcomer()
+			}
+			return try() || bare && x.refusal.Full > 0
 		})
 		now := time.Now()
 		switch {
@@ -74,6 +77,9 @@ func (x *run) pick(ctx context.Context, cancel context.CancelCauseFunc) (call *r
 			return call
 		case fate == queue.Dispatched:
 			x.req.Line.Settle(w, 0) // it was charged, and gave up
+			if bare && x.refusal.Full > 0 {
+				continue // to wait for a slot, behind those who do
+			}
 		case !tried: // all that it may go to is full, or it would have tried
 			x.refusal.Full = len(w.Keys)
 		}
@@ -112,7 +118,7 @@ func targets(keys []queue.Key) (list []*route.Target) {
 func (x *run) waiter() *admit.Waiter {
 	w := &admit.Waiter{
 		Flow: x.req.Workload.Name(), Priority: x.req.Priority, Cost: x.req.Tokens, Lease: x.req.Ticket.Lease(), Deadline: x.req.Deadline,
-		Kin: x.kin(), Denied: x.denied,
+		Luck: x.chance, Kin: x.kin(), Denied: x.denied,
 	}
 	if w.Flow == workload.Open {
 		w.Caller = x.req.Caller
@@ -128,11 +134,11 @@ func (x *run) waiter() *admit.Waiter {
 	return w
 }
 
-// kin are the calls of the workload that differ in nothing that a target's share
-// or allowance depends on.
+// kin are the calls of the workload for a model that differ in nothing that a
+// target's share, allowance or last resort depends on, but in what they drew.
 func (x *run) kin() queue.Kin {
 	q := x.query(nil)
-	k := queue.Kin{Name: q.Flow}
+	k := queue.Kin{Name: q.Flow, What: x.model.Name}
 	for i, is := range []bool{q.Lane > 0, q.Extra, q.Proven, x.req.Repeat} {
 		if is {
 			k.Kind |= 1 << i
@@ -150,6 +156,10 @@ func (x *run) denied(k queue.Key) queue.Denial {
 		return queue.Denial{Scope: queue.DeniedKin, Large: true}
 	case route.WhyShare, route.WhyBudget, route.WhyUnproven:
 		return queue.Denial{Scope: queue.DeniedKin}
+	case route.WhyBreaker: // which may let some in by chance, and each draws once
+		return queue.Denial{Scope: queue.DeniedKin, Unlucky: true}
+	case route.WhyHerd:
+		return queue.Denial{Scope: queue.DeniedAll}
 	case route.WhyLeft:
 		return queue.Denial{Scope: queue.DeniedClass}
 	}

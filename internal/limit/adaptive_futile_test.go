@@ -106,6 +106,36 @@ func TestChanceThatBecomesMore(t *testing.T) {
 	}
 }
 
+// TestAWrongJudgementIsNotRepeatedAtOnce: behind refusals that became many, it
+// takes a minute before any are again taken for chance. It fails without a pause.
+func TestAWrongJudgementIsNotRepeatedAtOnce(t *testing.T) {
+	d := newDice(0.01, 1)
+	for i := 0; i < 600 && !d.now.Before(d.adapt.vain.until); i++ {
+		d.run(time.Second, 100)
+	}
+	d.share = 0.4
+	for d.now.Before(d.adapt.vain.until) {
+		d.run(time.Second, 100)
+	}
+	for range 55 {
+		if d.run(time.Second, 100); d.now.Before(d.adapt.vain.until) {
+			t.Fatal("not listened to again")
+		}
+	}
+}
+
+// TestWhoRefusesMostIsListenedTo: a target that refuses seven of ten is left with
+// the least limit, though a lower one does not help. It fails when only the shares
+// at both levels are compared.
+func TestWhoRefusesMostIsListenedTo(t *testing.T) {
+	d := newDice(0.7, 1)
+	for range 120 {
+		if d.run(time.Second, 100); d.now.Before(d.adapt.vain.until) {
+			t.Fatalf("not listened to, at a limit of %+v", d.adapt.Limit())
+		}
+	}
+}
+
 // TestChanceIsForgottenAtLast: the time without listening doubles to a bound, and
 // begins anew after ten quiet minutes.
 func TestChanceIsForgottenAtLast(t *testing.T) {

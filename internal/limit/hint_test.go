@@ -152,6 +152,50 @@ func TestLargeCallsAreNotStarved(t *testing.T) {
 	}
 }
 
+// TestNothingLeftIsHeardOnce: answers of calls that were on their way when nothing
+// left was heard, without a reset, say the same and do not make it last longer. It
+// fails when each begins another second.
+func TestNothingLeftIsHeardOnce(t *testing.T) {
+	var h Hint
+	var marks [5]Mark
+	for i := range marks {
+		marks[i] = h.Mark(start, 1)
+		h.Sent(1)
+	}
+	for i, m := range marks {
+		h.Note(start.Add(time.Duration(i)*zeroFor/8), m, Remaining{Stated: true}, Remaining{})
+	}
+	if wait, _ := h.Ask(start.Add(zeroFor/2), 1); wait != zeroFor/2 {
+		t.Errorf("wait %v, want %v", wait, zeroFor/2)
+	}
+}
+
+// TestWhatAnotherHeardIsNotRefuted: a call that was served beyond what was left
+// refutes what its own answer says, not what that of another one does.
+func TestWhatAnotherHeardIsNotRefuted(t *testing.T) {
+	var h Hint
+	said(&h, start, 0, true)
+	now := start.Add(zeroFor)
+	silent := h.Mark(now, 1)
+	h.Sent(1)
+	said(&h, now, 0, false)
+	h.Served(now, silent)
+	if wait, _ := h.Ask(now, 1); wait != zeroFor {
+		t.Errorf("wait %v, want %v", wait, zeroFor)
+	}
+}
+
+// TestLessThanNothingIsRefuted: less than nothing is nothing, and refuted as that.
+func TestLessThanNothingIsRefuted(t *testing.T) {
+	var h Hint
+	said(&h, start, -5, true)
+	now := start.Add(zeroFor)
+	said(&h, now, -5, true)
+	if wait, ok := h.Ask(now, 1); !ok {
+		t.Errorf("wait %v", wait)
+	}
+}
+
 // TestHintProperties: whatever was said, nobody is kept away for more than two
 // seconds from the last word, and what is let in between two words is no more
 // than was left.

@@ -19,13 +19,15 @@ const (
 // Denial says why what an item was told of did not help it. Those whom it
 // concerns are not told of the same signal.
 type Denial struct {
-	Scope Scope
-	Large bool // only those concerned that cost as much as the item, or more
+	Scope   Scope
+	Large   bool // only those concerned that cost as much as the item, or more
+	Unlucky bool // only those whose Luck is no better
 }
 
 // Kin are the items that a denial to one of them mostly concerns alike.
 type Kin struct {
 	Name string // who sends them, maybe in several flows
+	What string // what they ask for
 	Kind uint8  // what else makes a difference
 }
 
@@ -40,19 +42,25 @@ const (
 )
 
 // mark is the newest denial to some items: signals up to its serial are of no
-// use to those of its size and above.
+// use to those of its size and above, with its luck or worse.
 type mark struct {
 	serial uint64
 	size   int64
+	luck   float64
 }
 
-func (m mark) covers(it *Item, s signal) bool { return m.serial >= s.serial && it.size >= m.size }
+func (m mark) covers(it *Item, s signal) bool {
+	return m.serial >= s.serial && it.size >= m.size && it.Luck >= m.luck
+}
 
 // whole reports that the signal is of no use to any of them.
-func (m mark) whole(s signal) bool { return m.serial >= s.serial && m.size == math.MinInt64 }
+func (m mark) whole(s signal) bool {
+	return m.serial >= s.serial && m.size == math.MinInt64 && m.luck <= 0
+}
 
+// with is the newer of two, or the one that says more.
 func (m mark) with(n mark) mark {
-	if n.serial > m.serial || n.serial == m.serial && n.size < m.size {
+	if n.serial > m.serial || n.serial == m.serial && n.size <= m.size && n.luck <= m.luck {
 		return n
 	}
 	return m
@@ -75,9 +83,12 @@ type large struct {
 // denied takes note of a denial to an item that was told.
 func (q *Queue) denied(now time.Time, it *Item, d Denial) {
 	w := q.wants[it.signal.key]
-	m := mark{it.signal.serial, math.MinInt64}
+	m := mark{it.signal.serial, math.MinInt64, 0}
 	if d.Large {
 		m.size = it.size
+	}
+	if d.Unlucky {
+		m.luck = it.Luck
 	}
 	switch d.Scope {
 	case DeniedKin:
@@ -148,13 +159,13 @@ func (q *Queue) Released() []Key {
 	return released
 }
 
-// only is look where the key is held for an item of the class.
+// only is look where the key is held for that item of the class.
 func (c *class) only(q *Queue, now time.Time, s signal, it *Item) bool {
 	for _, f := range c.ring {
 		f.head = nil
 	}
 	switch {
-	case it.seen >= s.serial:
+	case it.tried(s):
 	case it.fate == Told:
 		q.busy = it
 	case !now.Before(it.until):

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 )
@@ -61,8 +62,24 @@ func TestSmallerOnesAreTold(t *testing.T) {
 		push(t, q, 0, item("large", Interactive, 8000))
 	}
 	push(t, q, 0, item("small", Interactive, 1), item("small", Interactive, 0))
-	fit := func(it *Item) (bool, Denial) { return it.size == 0, Denial{DeniedAll, true} }
+	fit := func(it *Item) (bool, Denial) { return it.size == 0, Denial{Scope: DeniedAll, Large: true} }
 	if n, served := tries(q, epoch, "a", fit); served == nil || n > 3 {
+		t.Errorf("%d tries, served %v", n, served)
+	}
+}
+
+// TestTheLuckierAreTold: a denial by chance is none to those who drew better; it is
+// tried by few of a thousand, the luckiest among them.
+func TestTheLuckierAreTold(t *testing.T) {
+	q, rng, best := roomy(), rand.New(rand.NewPCG(1, 2)), 1.0
+	for range 1000 {
+		it := item("x", Interactive, 1000)
+		it.Luck = rng.Float64()
+		best = min(best, it.Luck)
+		push(t, q, 0, it)
+	}
+	lucky := func(it *Item) (bool, Denial) { return it.Luck == best, Denial{Scope: DeniedKin, Unlucky: true} }
+	if n, served := tries(q, epoch, "a", lucky); served == nil || n > 20 {
 		t.Errorf("%d tries, served %v", n, served)
 	}
 }
@@ -78,7 +95,7 @@ func TestALargeOneIsHeldFor(t *testing.T) {
 		for range 100 {
 			push(t, q, 0, item("small", Interactive, 1000))
 		}
-		fit := func(it *Item) (bool, Denial) { return it != big, Denial{DeniedAll, true} }
+		fit := func(it *Item) (bool, Denial) { return it != big, Denial{Scope: DeniedAll, Large: true} }
 		passed, now := 0, epoch
 		for range 50 {
 			if way == "time" {
@@ -118,8 +135,8 @@ func TestNothingIsHeldForOthers(t *testing.T) {
 	none := func(d Denial) func(*Item) (bool, Denial) {
 		return func(it *Item) (bool, Denial) { return false, d }
 	}
-	tries(q, at(0), "a", none(Denial{DeniedAll, true}))
-	if n, _ := tries(q, at(200), "a", none(Denial{DeniedAll, true})); n != 1 {
+	tries(q, at(0), "a", none(Denial{Scope: DeniedAll, Large: true}))
+	if n, _ := tries(q, at(200), "a", none(Denial{Scope: DeniedAll, Large: true})); n != 1 {
 		t.Fatalf("%d tries of what is held for one", n)
 	}
 	first := q.wants["a"].large.item

@@ -37,5 +37,5 @@
 // The first in order that is denied for its size alone is passed by smaller ones
 // for a moment, then the key is held for it: those of its class behind it, and
 // less important ones, are not told until it fits, leaves or is denied for another
-// reason.
+// reason. A less important class has its one grant of sixteen all the same.
 package queue

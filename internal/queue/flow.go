@@ -130,7 +130,7 @@ func (f *flow) candidate(q *Queue, now time.Time, s signal, w *want) (best *Item
 func (l *lane) find(q *Queue, now time.Time, s signal, newest bool, all, own mark) *Item {
 	for it := l.begin(newest); it != nil; it = it.after(newest) {
 		switch {
-		case it.seen >= s.serial || all.covers(it, s) || own.covers(it, s):
+		case it.tried(s) || all.covers(it, s) || own.covers(it, s):
 		case it.fate == Told:
 			q.busy = it
 		case !now.Before(it.until):

@@ -29,7 +29,12 @@ func (w *world) wake(t *rapid.T, items []*Item) {
 			t.Fatal("told behind its time")
 		}
 		w.told = append(w.told, it)
-		clear(w.owed[it])
+		leave := w.q.Try(it, nil)
+		for _, k := range it.Keys {
+			if !slices.Contains(leave, k) {
+				delete(w.owed[it], k)
+			}
+		}
 	}
 }
 
@@ -97,7 +102,7 @@ func (w *world) raise(t *rapid.T, k Key) {
 
 // concerns is the promise of a denial.
 func concerns(d Denial, denied, it *Item) bool {
-	if d.Large && it.size < denied.size {
+	if d.Large && it.size < denied.size || d.Unlucky && it.Luck < denied.Luck {
 		return false
 	}
 	switch d.Scope {
@@ -113,7 +118,7 @@ func concerns(d Denial, denied, it *Item) bool {
 // nothing to those whom that concerns.
 func (w *world) pass(t *rapid.T) {
 	it := w.drawTold(t)
-	k, began, d := it.Key(), int(it.signal.serial), Denial{Scope(rapid.IntRange(0, 3).Draw(t, "scope")), rapid.Bool().Draw(t, "large")}
+	k, began, d := it.Key(), int(it.signal.serial), Denial{Scope(rapid.IntRange(0, 3).Draw(t, "scope")), rapid.Bool().Draw(t, "large"), rapid.Bool().Draw(t, "unlucky")}
 	for _, other := range w.all {
 		if concerns(d, it, other) {
 			w.owed[other][k] = slices.DeleteFunc(w.owed[other][k], func(n int) bool { return n <= began })
@@ -181,6 +186,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 				Flow: rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "flow"), Priority: Priority(rapid.IntRange(0, 2).Draw(t, "priority")),
 				Cost: rapid.Int64Range(0, 5000).Draw(t, "cost"), Bytes: rapid.Int64Range(0, 60).Draw(t, "bytes"),
 				Kin:  Kin{Kind: uint8(rapid.IntRange(0, 1).Draw(t, "kind"))},
+				Luck: float64(rapid.IntRange(0, 2).Draw(t, "luck")),
 				Keys: keys[rapid.IntRange(0, 1).Draw(t, "from"):rapid.IntRange(2, 3).Draw(t, "to")],
 			}
 			if rapid.Bool().Draw(t, "has a deadline") {

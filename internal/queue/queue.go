@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Key is something that can serve an item; of an item's keys any will do. Its
 // dynamic type must be comparable.
@@ -56,6 +59,7 @@ type Item struct {
 	Priority Priority
 	Cost     int64     // what serving it is expected to use, in tokens; Push lifts it to leastCost
 	Bytes    int64     // of memory, held while it waits
+	Luck     float64   // what it has drawn where a key is there for a share of the items, 0 the best
 	Deadline time.Time // of its own; the queue's bound may be sooner. Zero for none
 	Keys     []Key     // what may serve it, at least one
 	Owner    any       // not looked at
@@ -71,7 +75,7 @@ type Item struct {
 	prev   *Item
 	next   *Item
 	signal signal   // what it was told
-	seen   uint64   // the newest signal that its last try covers
+	seen   []uint64 // for each of the keys the newest signal that a try of it covers
 	missed []signal // came while it tried and nobody else could be told
 }
 
@@ -185,7 +189,7 @@ func (q *Queue) Push(now time.Time, it *Item) Fate {
 	}
 	q.arrivals++
 	it.seq, it.size, it.Cost = q.arrivals, it.Cost, max(it.Cost, leastCost)
-	it.seen, it.missed = 0, nil
+	it.seen, it.missed = make([]uint64, len(it.Keys)), nil
 	q.link(f, it)
 	return Waiting
 }
@@ -202,7 +206,24 @@ func (q *Queue) Next(now time.Time, k Key) *Item {
 	return q.hand(now, signal{k, q.signals})
 }
 
-// hand finds the one who is told next. Whoever tried after the signal was
+// Try is for who was told, before it tries: it appends the keys that the try is to
+// leave alone, since others were told of them or are to have them first. What was
+// raised of its other keys until now the try covers too.
+func (q *Queue) Try(it *Item, leave []Key) []Key {
+	if it.fate != Told {
+		return leave
+	}
+	for i, k := range it.Keys {
+		if k != it.signal.key && (q.Promised(k) || q.Saved(k, it.Priority)) {
+			leave = append(leave, k)
+		} else {
+			it.seen[i] = q.signals
+		}
+	}
+	return leave
+}
+
+// hand finds the one who is told next. Whoever tried the key after the signal was
 // raised is left out: its try covered this one too.
 func (q *Queue) hand(now time.Time, s signal) *Item {
 	q.busy, q.late = nil, q.late[:0]
@@ -239,6 +260,9 @@ func (q *Queue) choose(now time.Time, s signal, w *want) *class {
 	for p := range Priority(NumPriorities) {
 		if w.waits(p) {
 			w.large.stops = true
+			if w.waiting[p] > 0 {
+				found |= 1 << p // it is passed over: its turn comes
+			}
 			continue
 		}
 		if w.waiting[p] == 0 || !q.look(now, s, w, p, held) {
@@ -272,10 +296,11 @@ func (w *want) waits(p Priority) bool {
 }
 
 // look finds those of the class whom the signal may go to, and reports whether
-// there are any.
+// there are any. The key is held against the item's own class: what matters more
+// goes first, and what matters less has its turn or waits.
 func (q *Queue) look(now time.Time, s signal, w *want, p Priority, held *Item) bool {
 	c := &q.classes[p]
-	if held == nil || p < held.Priority {
+	if held == nil || p != held.Priority {
 		return c.look(q, now, s, w)
 	}
 	w.large.stops = true
@@ -293,10 +318,14 @@ func (w *want) granted(it *Item) {
 }
 
 func (it *Item) tell(s signal) {
-	it.fate, it.signal, it.seen = Told, s, s.serial
+	it.fate, it.signal = Told, s
+	it.seen[slices.Index(it.Keys, s.key)] = s.serial
 	it.flow.deficit -= it.Cost
 	it.flow.trying++
 }
+
+// tried reports that a try of the item covers the signal.
+func (it *Item) tried(s signal) bool { return it.seen[slices.Index(it.Keys, s.key)] >= s.serial }
 
 // untell takes back that it was told.
 func (q *Queue) untell(it *Item) {

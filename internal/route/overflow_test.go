@@ -300,7 +300,7 @@ func TestHerdIsHeldBack(t *testing.T) {
 	for {
 		c, why, _ := a.Try(query(now))
 		if c == nil {
-			if why != WhyFull || len(waiting) == 0 || len(waiting) > 20 {
+			if why != WhyHerd || len(waiting) == 0 || len(waiting) > 20 {
 				t.Errorf("held back by %d with %d waiting", why, len(waiting))
 			}
 			break

@@ -103,7 +103,7 @@ func (r *Refusal) add(t *Target, why Why, until time.Time) {
 		r.Account++
 	case WhyCredential:
 		r.Credential++
-	case WhyFull, WhyLarge, WhyShare, WhyLargeShare, WhyLeft:
+	case WhyFull, WhyHerd, WhyLarge, WhyShare, WhyLargeShare, WhyLeft:
 		r.Full++
 	case WhyRate:
 		r.Limited++

@@ -153,6 +153,8 @@ const (
 	WhyUnproven // as WhyBudget, but calls are under way that may prove the target healthy
 	WhyDrained
 
+	WhyHerd // as WhyFull, while there are slots: nobody is to wait there besides those who do
+
 	// As WhyFull, but there is room for others.
 	WhyLarge      // for smaller calls
 	WhyShare      // for flows below their share, or without quarantined calls
@@ -289,7 +291,7 @@ func (t *Target) Try(q Query) (*Call, Why, time.Time) {
 		case breaker.None:
 			return p, Admitted
 		case breaker.Herd:
-			return p, WhyFull
+			return p, WhyHerd
 		default:
 			return p, WhyBreaker
 		}
