@@ -13,6 +13,7 @@ type Options struct {
 	Namespaces  []string // of objects that are reported on; empty for all
 	MaxAttempts int      // on a path, default 10
 	Waivers     []Waiver
+	Firm        []string  // ids or groups of checks that no waiver applies to
 	NoInline    bool      // annotations do not waive
 	Today       time.Time // for the expiry of waivers
 	Library     *incident.Library

@@ -48,6 +48,7 @@ type Finding struct {
 	Incidents []string       `json:"incidents"` // ids of the library, best evidenced first
 	Drill     string         `json:"drill,omitempty"`
 	Waiver    *Waiver        `json:"waiver,omitempty"` // of a waived one
+	Change    Change         `json:"change,omitempty"` // against a baseline, see Compare
 }
 
 // Place is where a field stands.
@@ -84,6 +85,7 @@ type Waiver struct {
 	Reason    string `yaml:"reason" json:"reason"`
 	Until     string `yaml:"until" json:"until"` // 2006-01-02, the last day
 	Place     Place  `yaml:"-" json:"place"`
+	Inline    bool   `yaml:"-" json:"inline,omitempty"` // an annotation of the object
 }
 
 // Report is what an audit found. Lists are sorted, most severe first, then by
