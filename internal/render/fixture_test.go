@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/hourthree/hourthree/internal/audit"
@@ -32,6 +33,8 @@ var fixtureChecks = []*audit.Check{
 	{ID: "WVR-003", Title: "A waiver has expired", Severity: audit.Low, Scope: "waiver", Confidence: "high", Expected: "x", Why: "Decisions age.", Fix: "Decide anew."},
 }
 
+var library = sync.OnceValues(func() (*incident.Library, error) { return incident.Open() })
+
 func ref(kind, namespace, name string) manifest.Ref {
 	return manifest.Ref{Group: "g", Version: "v1", Kind: kind, Namespace: namespace, Name: name}
 }
@@ -39,7 +42,7 @@ func ref(kind, namespace, name string) manifest.Ref {
 // fixture has each thing that an output must show.
 func fixture(t testing.TB) *Audit {
 	t.Helper()
-	lib, err := incident.Open()
+	lib, err := library()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ type junitTestCase struct {
 type junitSaid struct {
 	Message string `xml:"message,attr"`
 	Type    string `xml:"type,attr,omitempty"`
-	Text    string `xml:",chardata"`
+	Text    string `xml:",cdata"`
 }
 
 // junit has a suite for each group of checks and a case for each check and

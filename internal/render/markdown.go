@@ -199,13 +199,13 @@ func escape(s string) string {
 		case r == '&':
 			b.WriteString("&amp;")
 		case r == '@', // no mention of anybody
-			r == '#' && i > 0, // nor of an issue
+			r == '#', // nor of an issue
 			r == ':' && strings.HasPrefix(s[i:], "://"),              // no link of its own accord
 			r == '.' && i >= 3 && strings.EqualFold(s[i-3:i], "www"): // the same
 			b.WriteRune(r)
 			b.WriteString("<!-- -->")
 		case strings.ContainsRune("\\`*_[]|~", r),
-			i == 0 && strings.ContainsRune("-+#=", r), // no list, no heading
+			i == 0 && strings.ContainsRune("-+=", r), // no list, no heading
 			(r == '.' || r == ')') && strings.Trim(s[:i], "0123456789") == "":
 			b.WriteByte('\\')
 			b.WriteRune(r)

@@ -339,8 +339,8 @@ func fileURI(name string) string {
 	case path.IsAbs(name):
 		return (&url.URL{Scheme: "file", Path: path.Clean(name)}).String()
 	}
-	u := (&url.URL{Path: path.Clean(name)}).String()
-	return strings.TrimPrefix(u, "./")
+	u := strings.TrimPrefix((&url.URL{Path: path.Clean(name)}).String(), "./")
+	return strings.ReplaceAll(u, ":", "%3A") // which would end a scheme
 }
 
 // artifacts say that files of live objects do not exist.

@@ -7,11 +7,15 @@ import (
 )
 
 // clean makes one line of a text that anybody may have written: nothing in it
-// moves a cursor, changes a colour or the direction of writing.
+// moves a cursor, changes a colour or the direction of writing, and XML can
+// hold it.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' {
+		switch {
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == '\u2028', r == '\u2029':
 			return ' '
+		case r&0xfffe == 0xfffe: // no characters at all
+			return '\uFFFD'
 		}
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
