@@ -95,8 +95,15 @@ type Report struct {
 	Open     []Open             `json:"not_evaluated"`
 	Problems []manifest.Problem `json:"problems"`
 	Coverage Coverage           `json:"coverage"`
+	Passed   []Passed           `json:"-"`
 	// Roles are the workloads that were found to serve or call models.
 	Roles []RoleOf `json:"roles"`
+}
+
+// Passed is a check that passed for an object.
+type Passed struct {
+	ID     string
+	Object manifest.Ref
 }
 
 // Coverage counts what was decided.

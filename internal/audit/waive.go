@@ -2,8 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +18,7 @@ const (
 	waiverUnused  = "WVR-002"
 	waiverExpired = "WVR-003"
 	waiverGroup   = "WVR"
+	scopeWaiver   = "waiver"
 )
 
 // waivePrefix begins the annotation that waives a check, see docs/audit.md.
@@ -51,20 +50,20 @@ type waiver struct {
 type waiving struct {
 	report  *Report
 	options Options
-	check   func(id string) *Check
 	list    []*waiver
 }
 
-// waive marks the findings that a waiver applies to, and adds what there is to
-// say about the waivers themselves. Counts and order are the caller's.
-func waive(r *Report, objects []*manifest.Object, check func(id string) *Check, o Options) {
-	w := waiving{report: r, options: o, check: check}
-	for i, one := range o.Waivers {
+// waive marks the findings that somebody decided to live with, and adds what
+// there is to say about the waivers themselves. Counts and order are the
+// caller's.
+func waive(g *Graph, r *Report) {
+	w := waiving{report: r, options: g.opt}
+	for i, one := range g.opt.Waivers {
 		w.add(&waiver{Waiver: one, path: fmt.Sprintf("waivers[%d]", i)})
 	}
-	if !o.NoInline {
-		for _, object := range objects {
-			w.inline(object, object.Root, "", 0)
+	if !g.opt.NoInline {
+		for _, o := range g.all {
+			w.inline(o, o.Root, "", 0)
 		}
 	}
 	for i := range r.Findings {
@@ -76,6 +75,14 @@ func waive(r *Report, objects []*manifest.Object, check func(id string) *Check, 
 	}
 }
 
+// exact finds a check by its id as it is written.
+func exact(id string) *Check {
+	if c, ok := Find(id); ok && c.ID == id {
+		return c
+	}
+	return nil
+}
+
 // add takes a waiver in and finds out whether it is in force.
 func (w *waiving) add(one *waiver) {
 	w.list = append(w.list, one)
@@ -84,16 +91,16 @@ func (w *waiving) add(one *waiver) {
 	}
 	until, err := time.Parse(time.DateOnly, one.Until)
 	switch {
-	case w.check(one.Check) == nil:
-		one.fault, one.remedy = fmt.Sprintf("there is no check %q", one.Check), w.meant(one.Check)
+	case exact(one.Check) == nil:
+		one.fault, one.remedy = fmt.Sprintf("there is no check %q", one.Check), meant(one.Check)
 	case group(one.Check) == waiverGroup:
 		one.fault, one.remedy = one.Check+" cannot be waived", "correct or remove the waiver that it reports"
 	case selects(w.options.Firm, one.Check):
 		one.fault, one.remedy = one.Check+" may not be waived: the policy of the waivers file says so", "remove the waiver and mend the finding"
 	case strings.TrimSpace(one.Reason) == "":
-		one.fault, one.remedy = "it gives no reason", w.form(one)
+		one.fault, one.remedy = "it gives no reason", form(one)
 	case one.Until == "":
-		one.fault, one.remedy = "it has no last day", w.form(one)
+		one.fault, one.remedy = "it has no last day", form(one)
 	case err != nil:
 		one.fault, one.remedy = fmt.Sprintf("%q is not a date", one.Until), "write the last day as 2027-01-31"
 	default:
@@ -107,7 +114,7 @@ func day(t time.Time) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 }
 
-func (w *waiving) form(one *waiver) string {
+func form(one *waiver) string {
 	if one.on != nil {
 		return `write "REASON; until=2027-01-31"`
 	}
@@ -115,11 +122,11 @@ func (w *waiving) form(one *waiver) string {
 }
 
 // meant is the remedy for an id that no check has.
-func (w *waiving) meant(id string) string {
-	if up := strings.ToUpper(strings.TrimSpace(id)); w.check(up) != nil {
-		return "write " + up
+func meant(id string) string {
+	if c, ok := Find(id); ok {
+		return "write " + c.ID
 	}
-	return "hourthree audit checks list shows the ids"
+	return "hourthree audit checks list shows the ids" + suggest(strings.ToUpper(id))
 }
 
 // inline collects what looks like a waiver in an object, right or misplaced.
@@ -321,10 +328,7 @@ func (w *waiving) elsewhere(one *waiver) string {
 
 // find adds a finding on a waiver.
 func (w *waiving) find(one *waiver, id, observed, remedy string) {
-	c := w.check(id)
-	if c == nil {
-		return
-	}
+	c := exact(id)
 	f := Finding{
 		Check: c, ID: id, Severity: c.Severity, Title: c.Title, State: Fail,
 		Object:    manifest.Ref{Group: manifest.FileGroup, Kind: "Waivers", Name: one.Place.File},
@@ -334,17 +338,12 @@ func (w *waiving) find(one *waiver, id, observed, remedy string) {
 	if one.on != nil {
 		f.Object, f.Container = one.on.Ref(), ""
 	}
-	f.Key = waiverKey(&f, one)
-	w.report.Findings = append(w.report.Findings, f)
-}
-
-// waiverKey does not depend on the place of an entry in its file.
-func waiverKey(f *Finding, one *waiver) string {
-	h := sha256.New()
-	for _, part := range []string{f.ID, f.Object.Group, f.Object.String(), one.Check, one.Kind, one.Namespace, one.Name, one.Container} {
-		fmt.Fprintf(h, "%q\n", part)
+	path := one.path
+	if one.on == nil { // an entry's number is no identity
+		path = strings.Join([]string{one.Check, one.Kind, one.Namespace, one.Name}, "\n")
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	f.Key = keyOf(id, f.Object, one.Container, path)
+	w.report.Findings = append(w.report.Findings, f)
 }
 
 // group is the letters of an id.
