@@ -24,9 +24,9 @@ type Path struct {
 	Host      string `json:"host"` // the first one
 	To        string `json:"to"`   // the last host, Service or workload that was found
 	// Layers are in the order of the path, the client's first.
-	Layers   []PathLayer   `json:"layers"`
-	Products []PathProduct `json:"products"` // for each class of failure
-	Worst    PathProduct   `json:"worst"`
+	Layers   []PathLayer    `json:"layers"`
+	Products []PathProduct  `json:"products"` // for each class of failure
+	Worst    PathProduct    `json:"worst"`
 	Repeated []layers.Class `json:"repeated"` // classes that more than one layer repeats
 	Nesting  []PathFault    `json:"nesting"`
 	Notes    []string       `json:"notes"` // what was assumed, and where the path could not be followed
@@ -76,7 +76,7 @@ type PathFault struct {
 // most calls first, and those of gateways that no client was read for.
 func Paths(g *Graph) []Path {
 	var list []Path
-	x := g.index()
+	x := g.edges()
 	all := x.paths()
 	for _, w := range x.workloads {
 		list = append(list, all[w.o]...)
@@ -87,12 +87,12 @@ func Paths(g *Graph) []Path {
 
 // PathsOf are the paths that begin at a workload, or, of a gateway, lead through
 // it.
-func PathsOf(g *Graph, o *manifest.Object) []Path { return g.index().paths()[o] }
+func PathsOf(g *Graph, o *manifest.Object) []Path { return g.edges().paths()[o] }
 
 // PathOf are the paths of the workload that is named NAME, NAMESPACE/NAME or
 // KIND/NAMESPACE/NAME.
 func PathOf(g *Graph, name string) ([]Path, error) {
-	o, err := g.index().workload(name)
+	o, err := g.edges().workload(name)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func layerNames(p Path) []string {
 }
 
 // workload finds a workload by name.
-func (x *index) workload(name string) (*manifest.Object, error) {
+func (x *edges) workload(name string) (*manifest.Object, error) {
 	parts := strings.Split(name, "/")
 	var found []*manifest.Object
 	for _, w := range x.workloads {
@@ -145,13 +145,13 @@ func (x *index) workload(name string) (*manifest.Object, error) {
 	}
 	var all []string
 	for _, o := range found {
-		all = append(all, o.Kind+"/"+short(o))
+		all = append(all, o.Kind+"/"+placeName(o))
 	}
 	return nil, fmt.Errorf("find workload %q: several have that name, write one of %s", name, strings.Join(all, ", "))
 }
 
 // nearest suggests workloads whose names resemble one.
-func (x *index) nearest(name string) string {
+func (x *edges) nearest(name string) string {
 	type near struct {
 		name string
 		d    int
@@ -163,7 +163,7 @@ func (x *index) nearest(name string) string {
 			d = 1
 		}
 		if d <= max(2, len(name)/3) {
-			list = append(list, near{short(w.o), d})
+			list = append(list, near{placeName(w.o), d})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.name, b.name)) })
@@ -172,7 +172,7 @@ func (x *index) nearest(name string) string {
 		case 0:
 			return "; no workload was read"
 		default:
-			return fmt.Sprintf("; %d workloads were read, such as %s", n, short(x.workloads[0].o))
+			return fmt.Sprintf("; %d workloads were read, such as %s", n, placeName(x.workloads[0].o))
 		}
 	}
 	var all []string
@@ -181,7 +181,6 @@ func (x *index) nearest(name string) string {
 	}
 	return "; the nearest are " + strings.Join(all, ", ")
 }
-
 
 // finish makes a path of the steps that a walk collected.
 func finish(p Path, t trail) Path {

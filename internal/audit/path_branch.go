@@ -87,7 +87,7 @@ func (k *walk) backend(t trail, to key) {
 			k.enter(t, w)
 		}
 		if len(workloads) == 0 {
-			k.end(t, "InferencePool "+short(o))
+			k.end(t, "InferencePool "+placeName(o))
 		}
 	default:
 		k.named(t, o)
@@ -116,7 +116,7 @@ func (k *walk) endpoints(t trail, o *manifest.Object) {
 		}
 	}
 	if len(hosts) == 0 {
-		k.end(t, "Backend "+short(o))
+		k.end(t, "Backend "+placeName(o))
 	}
 }
 
@@ -144,7 +144,7 @@ func (k *walk) named(t trail, o *manifest.Object) {
 		k.end(t, h)
 	}
 	if len(hosts) == 0 {
-		k.end(t, o.Kind+" "+short(o))
+		k.end(t, o.Kind+" "+placeName(o))
 	}
 }
 

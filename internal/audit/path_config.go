@@ -18,7 +18,7 @@ type variable struct {
 
 // variables are those of a container, with what it takes from ConfigMaps. All is
 // false where some may be hidden in a Secret or in a ConfigMap that was not read.
-func (x *index) variables(w *workload, c Container) (vars []variable, all bool) {
+func (x *edges) variables(w *workload, c Container) (vars []variable, all bool) {
 	all = true
 	for _, from := range listAt(c.Root, "envFrom") {
 		m := x.g.Get("ConfigMap", w.o.Namespace, textAt(from, "configMapRef.name"))
@@ -74,7 +74,7 @@ type base struct {
 // bases are the places that a workload's containers call models at: base URLs, a
 // provider's own host for a key alone, and whatever else names a provider or a
 // workload that serves models.
-func (x *index) bases(w *workload) []base {
+func (x *edges) bases(w *workload) []base {
 	var list []base
 	for _, c := range Containers(w.o) {
 		if c.Init {
@@ -89,7 +89,7 @@ func (x *index) bases(w *workload) []base {
 	return list
 }
 
-func (x *index) addressed(w *workload, c Container, vars []variable) []base {
+func (x *edges) addressed(w *workload, c Container, vars []variable) []base {
 	var list []base
 	for _, v := range vars {
 		a, ok := parseAddress(v.value)
@@ -110,7 +110,7 @@ func (x *index) addressed(w *workload, c Container, vars []variable) []base {
 
 // leadsToModels says whether a host is a provider's or that of a gateway or
 // model server.
-func (x *index) leadsToModels(host, namespace string) bool {
+func (x *edges) leadsToModels(host, namespace string) bool {
 	if Provider(host) {
 		return true
 	}
@@ -134,7 +134,9 @@ var families = []struct {
 // keyed are the providers that a container has a key for and no base URL.
 func keyed(c Container, vars []variable) []base {
 	var list []base
-	has := func(name string) bool { return slices.ContainsFunc(vars, func(v variable) bool { return v.name == name }) }
+	has := func(name string) bool {
+		return slices.ContainsFunc(vars, func(v variable) bool { return v.name == name })
+	}
 	for _, f := range families {
 		if has(f.key) && !slices.ContainsFunc(f.bases, has) {
 			list = append(list, base{address{f.host, true}, f.product, c, vars, f.key})
@@ -157,7 +159,7 @@ type gateway struct {
 }
 
 // configs are the configurations that a workload's pods use.
-func (x *index) configs(w *workload) []gateway {
+func (x *edges) configs(w *workload) []gateway {
 	var list []gateway
 	for _, m := range x.configMaps(w) {
 		for _, d := range x.g.Documents(m) {
@@ -175,7 +177,7 @@ func (x *index) configs(w *workload) []gateway {
 }
 
 // handsOf is what a workload states that it hands out, nil for nothing.
-func (x *index) handsOf(w *workload) map[layers.Class]layers.Class {
+func (x *edges) handsOf(w *workload) map[layers.Class]layers.Class {
 	for _, at := range []string{"spec.template.metadata", "metadata"} {
 		words := wordsAt(w.o.Root, at+".annotations["+HandsAnnotation+"]")
 		if len(words) == 0 {
@@ -194,7 +196,7 @@ func (x *index) handsOf(w *workload) map[layers.Class]layers.Class {
 }
 
 // configMaps are those that a workload's pods mount, each once.
-func (x *index) configMaps(w *workload) []*manifest.Object {
+func (x *edges) configMaps(w *workload) []*manifest.Object {
 	var list []*manifest.Object
 	add := func(name string) {
 		if m := x.g.Get("ConfigMap", w.o.Namespace, name); m != nil && !slices.Contains(list, m) {
@@ -231,7 +233,7 @@ func readGateway(m *manifest.Object, d Document) (gateway, bool) {
 }
 
 func readLiteLLM(m *manifest.Object, d Document) gateway {
-	l := layers.Layer{Name: "LiteLLM router in " + short(m), Product: "litellm", Hands: layers.Proxied()}
+	l := layers.Layer{Name: "LiteLLM router in " + placeName(m), Product: "litellm", Hands: layers.Proxied()}
 	n, known := 0, false
 	for _, path := range []string{"router_settings.num_retries", "litellm_settings.num_retries"} {
 		if valueAt(d.Root, path) != nil && !known {
@@ -288,7 +290,7 @@ func modelHost(model string) string {
 }
 
 func readBifrost(m *manifest.Object, d Document) gateway {
-	l := layers.Layer{Name: "Bifrost in " + short(m), Product: "bifrost", Hands: layers.Proxied()}
+	l := layers.Layer{Name: "Bifrost in " + placeName(m), Product: "bifrost", Hands: layers.Proxied()}
 	most := 0
 	g := gateway{}
 	providers := mapAt(d.Root, "providers")
@@ -302,7 +304,7 @@ func readBifrost(m *manifest.Object, d Document) gateway {
 }
 
 func readPortkey(m *manifest.Object, d Document) gateway {
-	l := layers.Layer{Name: "Portkey in " + short(m), Product: "portkey", Hands: layers.Proxied(), Attempts: map[layers.Class]int{}}
+	l := layers.Layer{Name: "Portkey in " + placeName(m), Product: "portkey", Hands: layers.Proxied(), Attempts: map[layers.Class]int{}}
 	g := gateway{}
 	targets := listAt(d.Root, "targets")
 	for _, part := range append([]any{d.Root}, targets...) {

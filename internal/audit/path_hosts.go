@@ -103,7 +103,7 @@ func parseAddress(text string) (address, bool) {
 
 // service is the Service that a host name means to a client in a namespace, nil
 // for none.
-func (x *index) service(host, namespace string) *manifest.Object {
+func (x *edges) service(host, namespace string) *manifest.Object {
 	name, space, ok := serviceName(host, namespace)
 	if !ok {
 		return nil
@@ -146,7 +146,7 @@ func full(host, namespace string) string {
 }
 
 // fullIn is full, for a client that may also write name.namespace.
-func (x *index) fullIn(host, namespace string) string {
+func (x *edges) fullIn(host, namespace string) string {
 	if s := x.service(host, namespace); s != nil {
 		return s.Name + "." + s.Namespace + ".svc.cluster.local"
 	}

@@ -9,7 +9,7 @@ import (
 // rootNamespace is where rules stand that hold for a whole mesh.
 const rootNamespace = "istio-system"
 
-func (x *index) addIstio() {
+func (x *edges) addIstio() {
 	for _, o := range x.g.Kind("ConfigMap") {
 		if o.Name != "istio" || mapAt(o.Root, "data") == nil {
 			continue
@@ -38,7 +38,7 @@ func (x *index) addIstio() {
 	}
 }
 
-func (x *index) addVirtualService(o *manifest.Object) {
+func (x *edges) addVirtualService(o *manifest.Object) {
 	for _, h := range wordsAt(o.Root, "spec.hosts") {
 		if meshed(o) {
 			x.sidecars.add(x.fullIn(h, o.Namespace), o)
@@ -90,7 +90,7 @@ func exported(o *manifest.Object, namespace string) bool {
 // destinationRules are those that a proxy uses for a host: of the first namespace
 // that has one, in the order of the proxy's own, the destination's, and the
 // mesh's; there the one for the most specific host.
-func (x *index) destinationRules(host string, proxies []string, owner string) []*manifest.Object {
+func (x *edges) destinationRules(host string, proxies []string, owner string) []*manifest.Object {
 	root := rootNamespace
 	if x.meshPlace != nil {
 		root = x.meshPlace.Namespace
@@ -119,7 +119,7 @@ type traffic struct {
 }
 
 // destination finds the rules for a destination that a VirtualService names.
-func (x *index) destination(o *manifest.Object, d any) traffic {
+func (x *edges) destination(o *manifest.Object, d any) traffic {
 	name := textAt(d, "host")
 	host, owner := x.fullIn(name, o.Namespace), o.Namespace
 	t := traffic{subset: textAt(d, "subset"), port: intOr(d, "port.number", 0)}
@@ -187,7 +187,7 @@ func portSection(policy any, name string, port int) (any, bool) {
 
 // sidecar says whether a workload's calls pass a proxy of Istio; unknown where
 // its namespace was not read.
-func (x *index) sidecar(w *workload) (has, known bool) {
+func (x *edges) sidecar(w *workload) (has, known bool) {
 	for _, field := range []string{"labels", "annotations"} {
 		switch textAt(w.o.Root, "spec.template.metadata."+field+"[sidecar.istio.io/inject]") {
 		case "true":

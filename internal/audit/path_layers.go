@@ -62,7 +62,7 @@ func AssumedSDK() layers.Layer {
 }
 
 // sdk is the layer of a client's own library, in one of its containers.
-func (x *index) sdk(w *workload, c Container, vars []variable, product string) step {
+func (x *edges) sdk(w *workload, c Container, vars []variable, product string) step {
 	l := AssumedSDK()
 	l.Name = product + " SDK in " + w.o.Name
 	l.Assumed = "retries in code cannot be seen: 2 are the SDK's default; the annotation " + RetriesAnnotation + " states others"
@@ -145,9 +145,9 @@ func span(root any, path string) time.Duration {
 }
 
 // istioStep is what a route of a VirtualService does before one destination.
-func (x *index) istioStep(o *manifest.Object, i int, http, destination any) step {
+func (x *edges) istioStep(o *manifest.Object, i int, http, destination any) step {
 	path := fmt.Sprintf("spec.http[%d].retries", i)
-	l := layers.Layer{Name: "VirtualService " + short(o), Product: "istio", Hands: layers.Proxied(), Timeout: span(http, "timeout")}
+	l := layers.Layer{Name: "VirtualService " + placeName(o), Product: "istio", Hands: layers.Proxied(), Timeout: span(http, "timeout")}
 	retries := valueAt(http, "retries")
 	switch {
 	case retries == nil:
@@ -167,7 +167,7 @@ func (x *index) istioStep(o *manifest.Object, i int, http, destination any) step
 }
 
 // meshDefault is what Istio does where a route says nothing of retries.
-func (x *index) meshDefault() (attempts map[layers.Class]int, assumed string) {
+func (x *edges) meshDefault() (attempts map[layers.Class]int, assumed string) {
 	policy := mapAt(x.mesh, "defaultHttpRetryPolicy")
 	if policy == nil {
 		return repeating(istioWords, istioRetries+1), "Istio retries twice where nothing is set"
@@ -191,7 +191,7 @@ func share(root any, path string, def float64) float64 {
 // envoyGatewaySteps are what the rule of a route and the policies in force on it
 // do: the route's limit outside, the policy's retries inside. A policy's retry
 // takes the place of the route's.
-func (x *index) envoyGatewaySteps(route *manifest.Object, i int, rule any) []step {
+func (x *edges) envoyGatewaySteps(route *manifest.Object, i int, rule any) []step {
 	policies := x.effective("BackendTrafficPolicy", route, rule)
 	retry, by := setting(policies, "spec.retry")
 	var list []step
@@ -205,7 +205,7 @@ func (x *index) envoyGatewaySteps(route *manifest.Object, i int, rule any) []ste
 	if by == nil {
 		return append(list, x.agentgatewaySteps(route, rule)...)
 	}
-	l := layers.Layer{Name: "BackendTrafficPolicy " + short(by), Product: "envoy-gateway", Hands: layers.Proxied()}
+	l := layers.Layer{Name: "BackendTrafficPolicy " + placeName(by), Product: "envoy-gateway", Hands: layers.Proxied()}
 	l.Timeout = span(map[string]any{"limit": limit}, "limit")
 	if retry != nil {
 		l.Attempts = repeating(envoyGatewayWords(retry), plusOne(intOr(retry, "numRetries", envoyRetries)))
@@ -247,8 +247,8 @@ func fraction(budget any) float64 {
 }
 
 // routeStep is what the rule of a route of the Gateway API does by itself.
-func (x *index) routeStep(o *manifest.Object, i int, rule any, replaced bool) (step, bool) {
-	l := layers.Layer{Name: o.Kind + " " + short(o), Product: "gateway-api", Hands: layers.Proxied()}
+func (x *edges) routeStep(o *manifest.Object, i int, rule any, replaced bool) (step, bool) {
+	l := layers.Layer{Name: o.Kind + " " + placeName(o), Product: "gateway-api", Hands: layers.Proxied()}
 	l.Timeout, l.PerTry = span(rule, "timeouts.request"), span(rule, "timeouts.backendRequest")
 	if o.Kind == "AIGatewayRoute" && valueAt(rule, "timeouts.request") == nil {
 		l.Timeout = aiGatewayLimit
@@ -273,7 +273,7 @@ func (x *index) routeStep(o *manifest.Object, i int, rule any, replaced bool) (s
 
 // constraint is the retry constraint of the backends of a rule, nil where one of
 // them has none.
-func (x *index) constraint(o *manifest.Object, rule any) any {
+func (x *edges) constraint(o *manifest.Object, rule any) any {
 	var found any
 	for _, b := range listAt(rule, "backendRefs") {
 		found = nil
@@ -290,7 +290,7 @@ func (x *index) constraint(o *manifest.Object, rule any) any {
 }
 
 // agentgatewaySteps are what policies of agentgateway do for a rule.
-func (x *index) agentgatewaySteps(route *manifest.Object, rule any) []step {
+func (x *edges) agentgatewaySteps(route *manifest.Object, rule any) []step {
 	policies := x.effective("AgentgatewayPolicy", route, rule)
 	retry, by := setting(policies, "spec.traffic.retry")
 	limit, limiter := setting(policies, "spec.traffic.timeouts.request")
@@ -300,7 +300,7 @@ func (x *index) agentgatewaySteps(route *manifest.Object, rule any) []step {
 	if by == nil {
 		return nil
 	}
-	l := layers.Layer{Name: "AgentgatewayPolicy " + short(by), Product: "agentgateway", Hands: layers.Proxied()}
+	l := layers.Layer{Name: "AgentgatewayPolicy " + placeName(by), Product: "agentgateway", Hands: layers.Proxied()}
 	l.Timeout = span(map[string]any{"limit": limit}, "limit")
 	if retry != nil {
 		words := append([]string{"reset"}, wordsAt(retry, "codes")...)
@@ -311,7 +311,7 @@ func (x *index) agentgatewaySteps(route *manifest.Object, rule any) []step {
 
 // linkerd adds what the annotations of a Service or route make Linkerd's proxy
 // do.
-func (x *index) linkerd(root map[string]any, attempts map[layers.Class]int, l *layers.Layer) map[layers.Class]int {
+func (x *edges) linkerd(root map[string]any, attempts map[layers.Class]int, l *layers.Layer) map[layers.Class]int {
 	at := func(name string) string { return "metadata.annotations[" + name + "]" }
 	words := wordsAt(root, at("retry.linkerd.io/http"))
 	if d := span(root, at("timeout.linkerd.io/request")); d > 0 {
@@ -338,8 +338,8 @@ func (x *index) linkerd(root map[string]any, attempts map[layers.Class]int, l *l
 
 // serviceSteps are what stands at a Service: Linkerd's annotations, and raw Envoy
 // of Cilium.
-func (x *index) serviceSteps(s *manifest.Object) []step {
-	l := layers.Layer{Name: "Linkerd at Service " + short(s), Product: "linkerd", Hands: layers.Proxied()}
+func (x *edges) serviceSteps(s *manifest.Object) []step {
+	l := layers.Layer{Name: "Linkerd at Service " + placeName(s), Product: "linkerd", Hands: layers.Proxied()}
 	l.Attempts = x.linkerd(s.Root, nil, &l)
 	var list []step
 	if l.Tries() > 1 || l.Timeout > 0 {
@@ -357,7 +357,7 @@ func (x *index) serviceSteps(s *manifest.Object) []step {
 
 // ciliumStep is the retry policy of raw Envoy that repeats most.
 func ciliumStep(o *manifest.Object) []step {
-	l := layers.Layer{Name: "CiliumEnvoyConfig " + short(o), Product: "envoy", Attempts: map[layers.Class]int{}, Hands: layers.Proxied()}
+	l := layers.Layer{Name: "CiliumEnvoyConfig " + placeName(o), Product: "envoy", Attempts: map[layers.Class]int{}, Hands: layers.Proxied()}
 	for _, key := range []string{"retry_policy", "retryPolicy"} {
 		for _, p := range within(valueAt(o.Root, "spec.resources"), key, 0) {
 			words := wordsAt(p, "retry_on")
@@ -401,7 +401,7 @@ func within(v any, key string, depth int) []any {
 }
 
 // ingressSteps are what the controller of an Ingress does before a Service.
-func (x *index) ingressSteps(o, s *manifest.Object) []step {
+func (x *edges) ingressSteps(o, s *manifest.Object) []step {
 	switch x.ingressClass(o) {
 	case "nginx":
 		return []step{x.nginxStep(o)}
@@ -423,7 +423,7 @@ func (x *index) ingressSteps(o, s *manifest.Object) []step {
 
 // nginxStep is what ingress-nginx does. Once a POST has reached a server it is
 // repeated only where non_idempotent is set.
-func (x *index) nginxStep(o *manifest.Object) step {
+func (x *edges) nginxStep(o *manifest.Object) step {
 	global := map[string]any{}
 	for _, name := range []string{"ingress-nginx-controller", "nginx-configuration"} {
 		for _, m := range x.g.Kind("ConfigMap") {
@@ -442,7 +442,7 @@ func (x *index) nginxStep(o *manifest.Object) step {
 		words = []string{"error", "timeout"}
 	}
 	tries := intOr(o.Root, at+"-tries]", intOr(global, "proxy-next-upstream-tries", nginxTries))
-	l := layers.Layer{Name: "ingress-nginx " + short(o), Product: "ingress-nginx", Hands: layers.Proxied(), Attempts: map[layers.Class]int{}}
+	l := layers.Layer{Name: "ingress-nginx " + placeName(o), Product: "ingress-nginx", Hands: layers.Proxied(), Attempts: map[layers.Class]int{}}
 	if tries == 0 {
 		tries, l.Assumed = nginxTries, "tries are not limited: at least 3 are taken"
 	}
@@ -471,7 +471,7 @@ func (x *index) nginxStep(o *manifest.Object) step {
 // kongStep is what Kong does before a Service. It repeats what did not connect.
 func kongStep(s *manifest.Object) step {
 	path := "metadata.annotations[konghq.com/retries]"
-	l := layers.Layer{Name: "Kong at Service " + short(s), Product: "kong", Hands: layers.Proxied()}
+	l := layers.Layer{Name: "Kong at Service " + placeName(s), Product: "kong", Hands: layers.Proxied()}
 	l.Attempts = map[layers.Class]int{layers.Connect: plusOne(intOr(s.Root, path, kongRetries))}
 	if valueAt(s.Root, path) == nil {
 		l.Assumed = "Kong retries five times where nothing is set"
@@ -480,7 +480,7 @@ func kongStep(s *manifest.Object) step {
 }
 
 // middlewareNamed finds NAMESPACE-NAME, as an annotation writes it.
-func (x *index) middlewareNamed(full string) []step {
+func (x *edges) middlewareNamed(full string) []step {
 	for i := range full {
 		if full[i] == '-' {
 			if m := x.g.Get("Middleware", full[:i], full[i+1:]); m != nil {
@@ -492,7 +492,7 @@ func (x *index) middlewareNamed(full string) []step {
 }
 
 // traefikSteps are the retries of a Middleware, or of those that it chains.
-func (x *index) traefikSteps(m *manifest.Object, depth int) []step {
+func (x *edges) traefikSteps(m *manifest.Object, depth int) []step {
 	var list []step
 	for _, c := range listAt(m.Root, "spec.chain.middlewares") {
 		if next := x.g.Get("Middleware", textOr(c, "namespace", m.Namespace), textAt(c, "name")); next != nil && depth < 4 {
@@ -503,7 +503,7 @@ func (x *index) traefikSteps(m *manifest.Object, depth int) []step {
 	if tries <= 1 {
 		return list
 	}
-	l := layers.Layer{Name: "Traefik Middleware " + short(m), Product: "traefik", Hands: layers.Proxied()}
+	l := layers.Layer{Name: "Traefik Middleware " + placeName(m), Product: "traefik", Hands: layers.Proxied()}
 	l.Attempts = map[layers.Class]int{layers.Connect: tries}
 	if valueAt(m.Root, "spec.retry.retryNonIdempotentMethod") == true {
 		l.Attempts[layers.Reset] = tries
@@ -517,8 +517,8 @@ func (x *index) traefikSteps(m *manifest.Object, depth int) []step {
 }
 
 // apisixSteps are what APISIX does before a Service.
-func (x *index) apisixSteps(o, s *manifest.Object) []step {
-	l := layers.Layer{Name: "APISIX at Service " + short(s), Product: "apisix", Hands: layers.Proxied()}
+func (x *edges) apisixSteps(o, s *manifest.Object) []step {
+	l := layers.Layer{Name: "APISIX at Service " + placeName(s), Product: "apisix", Hands: layers.Proxied()}
 	at, path, n := o, "metadata.annotations[k8s.apisix.apache.org/upstream-retries]", -1
 	if v := valueAt(o.Root, path); v != nil {
 		n = intOr(o.Root, path, -1)
@@ -541,7 +541,7 @@ func (x *index) apisixSteps(o, s *manifest.Object) []step {
 }
 
 // endpoints are the pods behind a Service, as far as workloads tell.
-func (x *index) endpoints(s *manifest.Object) int {
+func (x *edges) endpoints(s *manifest.Object) int {
 	n := 0
 	for _, w := range x.behind[s] {
 		n += max(x.floor(w.o), 0)
@@ -550,7 +550,7 @@ func (x *index) endpoints(s *manifest.Object) int {
 }
 
 // short is an object's namespace and name.
-func short(o *manifest.Object) string {
+func placeName(o *manifest.Object) string {
 	if o.Namespace == "" {
 		return o.Name
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // addRoutes finds routes by the hosts that they serve and by what they lead to.
-func (x *index) addRoutes() {
+func (x *edges) addRoutes() {
 	for _, kind := range []string{"AIGatewayRoute", "HTTPRoute"} {
 		for _, o := range x.g.Kind(kind) {
 			x.leads(o)
@@ -55,7 +55,7 @@ func (x *index) addRoutes() {
 	}
 }
 
-func (x *index) lead(route, to *manifest.Object) {
+func (x *edges) lead(route, to *manifest.Object) {
 	k := key{to.Kind, to.Namespace, to.Name}
 	if list := x.backends[k]; len(list) == 0 || list[len(list)-1] != route {
 		x.backends[k] = append(list, route)
@@ -63,7 +63,7 @@ func (x *index) lead(route, to *manifest.Object) {
 }
 
 // leads notes what the rules of a route of the Gateway API lead to.
-func (x *index) leads(o *manifest.Object) {
+func (x *edges) leads(o *manifest.Object) {
 	for _, r := range listAt(o.Root, "spec.rules") {
 		for _, b := range listAt(r, "backendRefs") {
 			k := backendKey(o, b)
@@ -86,7 +86,7 @@ func backendKey(o *manifest.Object, ref any) key {
 // granted says whether a route may lead to an object: in another namespace only
 // where a ReferenceGrant lets it. Where no grant at all was read, nothing is
 // known, and it is taken to be granted.
-func (x *index) granted(route *manifest.Object, to key) bool {
+func (x *edges) granted(route *manifest.Object, to key) bool {
 	if to.namespace == route.Namespace || len(x.g.Kind("ReferenceGrant")) == 0 {
 		return true
 	}
@@ -124,7 +124,7 @@ func gatewaysOf(o *manifest.Object) []parent {
 }
 
 // meshParents are the Services that a route stands before within the mesh.
-func (x *index) meshParents(o *manifest.Object) []*manifest.Object {
+func (x *edges) meshParents(o *manifest.Object) []*manifest.Object {
 	var list []*manifest.Object
 	for _, p := range listAt(o.Root, "spec.parentRefs") {
 		if textAt(p, "kind") == "Service" {
@@ -138,7 +138,7 @@ func (x *index) meshParents(o *manifest.Object) []*manifest.Object {
 
 // hostsOf are the hosts that a route of the Gateway API serves: its own or, when
 // it names none, those of its listeners; "" for any.
-func (x *index) hostsOf(o *manifest.Object) []string {
+func (x *edges) hostsOf(o *manifest.Object) []string {
 	if own := wordsAt(o.Root, "spec.hostnames"); len(own) > 0 {
 		return own
 	}
@@ -161,7 +161,7 @@ func (x *index) hostsOf(o *manifest.Object) []string {
 // effective are the policies of a kind that hold for a rule of a route: those of
 // the most specific place that has any, and those of its Gateway as well where
 // they ask to be merged. The rule may be nil.
-func (x *index) effective(kind string, route *manifest.Object, rule any) []*manifest.Object {
+func (x *edges) effective(kind string, route *manifest.Object, rule any) []*manifest.Object {
 	name := textAt(rule, "name")
 	k := key{"HTTPRoute", route.Namespace, route.Name} // an AIGatewayRoute's has its name
 	levels := [][]*manifest.Object{nil, x.attachedTo(kind, k, "")}
@@ -189,7 +189,7 @@ func (x *index) effective(kind string, route *manifest.Object, rule any) []*mani
 }
 
 // sections are the listeners of a Gateway that a route is attached to.
-func (x *index) sections(p parent) []string {
+func (x *edges) sections(p parent) []string {
 	if p.section != "" {
 		return []string{p.section}
 	}
@@ -204,7 +204,7 @@ func (x *index) sections(p parent) []string {
 	return list
 }
 
-func (x *index) attachedTo(kind string, k key, section string) []*manifest.Object {
+func (x *edges) attachedTo(kind string, k key, section string) []*manifest.Object {
 	var list []*manifest.Object
 	for _, a := range x.attached[k] {
 		if a.policy.Kind == kind && a.section == section {
@@ -265,7 +265,7 @@ func matchHosts(rule string) []string {
 var controllers = []string{"nginx", "traefik", "kong", "apisix"}
 
 // ingressClass is the controller of an Ingress, "" for an unknown one.
-func (x *index) ingressClass(o *manifest.Object) string {
+func (x *edges) ingressClass(o *manifest.Object) string {
 	name := textOr(o.Root, "spec.ingressClassName", annotation(o, "kubernetes.io/ingress.class"))
 	if class := x.g.Get("IngressClass", "", name); class != nil {
 		if c := controllerIn(textAt(class.Root, "spec.controller")); c != "" {
@@ -298,7 +298,7 @@ func controllerIn(text string) string {
 
 // gatewayController is the controller of a Gateway as far as its class tells:
 // its class's controller name, or the name of the class.
-func (x *index) gatewayController(k key) string {
+func (x *edges) gatewayController(k key) string {
 	gateway := x.g.Get(k.kind, k.namespace, k.name)
 	if gateway == nil {
 		return ""

@@ -42,7 +42,7 @@ func (t trail) noting(format string, args ...any) trail {
 
 // walk finds the paths of one workload.
 type walk struct {
-	x      *index
+	x      *edges
 	begin  Path
 	found  []Path
 	known  map[string]bool
@@ -51,7 +51,7 @@ type walk struct {
 
 // findPaths finds the paths of all clients, and of gateways that none of them
 // passes, with an assumed client.
-func (x *index) findPaths() map[*manifest.Object][]Path {
+func (x *edges) findPaths() map[*manifest.Object][]Path {
 	all := map[*manifest.Object][]Path{}
 	passed := map[*manifest.Object]bool{}
 	for _, w := range x.workloads {
@@ -73,7 +73,7 @@ func (x *index) findPaths() map[*manifest.Object][]Path {
 	return all
 }
 
-func (x *index) pathsFrom(w *workload) []Path {
+func (x *edges) pathsFrom(w *workload) []Path {
 	k := &walk{x: x, known: map[string]bool{}}
 	for _, b := range x.bases(w) {
 		k.begin = Path{Client: w.o.Ref(), Known: true, client: w.o, Container: b.container.Name, From: b.from, Host: b.host}
@@ -85,12 +85,12 @@ func (x *index) pathsFrom(w *workload) []Path {
 
 // pathsThrough are the ways in through which an unknown client reaches a
 // gateway: every route that leads to it or, without any, straight.
-func (x *index) pathsThrough(w *workload) []Path {
+func (x *edges) pathsThrough(w *workload) []Path {
 	k := &walk{x: x, known: map[string]bool{}, begin: Path{Client: w.o.Ref(), client: w.o}}
-	start := trail{}.with(step{Layer: AssumedSDK()}).noting("no client of %s was read", short(w.o))
+	start := trail{}.with(step{Layer: AssumedSDK()}).noting("no client of %s was read", placeName(w.o))
 	for _, s := range w.before {
 		for _, route := range x.backends[key{"Service", s.Namespace, s.Name}] {
-			k.begin.Host = "route " + short(route)
+			k.begin.Host = "route " + placeName(route)
 			k.route(start, route, "")
 		}
 	}
@@ -125,9 +125,9 @@ func (k *walk) stop(t trail, o *manifest.Object) bool {
 	k.visits++
 	switch {
 	case slices.Contains(t.seen, o):
-		k.end(t.noting("the path leads back to %s", o.Ref()), short(o))
+		k.end(t.noting("the path leads back to %s", o.Ref()), placeName(o))
 	case len(t.seen) >= maxSteps, len(t.steps) >= maxSteps:
-		k.end(t.noting("the path is longer than %d objects and was not followed further", maxSteps), short(o))
+		k.end(t.noting("the path is longer than %d objects and was not followed further", maxSteps), placeName(o))
 	case k.visits > maxVisit || len(k.found) >= maxPaths:
 		if n := len(k.found); n > 0 {
 			note := "there are more paths, which were not followed"
@@ -157,7 +157,7 @@ func (k *walk) call(t trail, w *workload, a address) {
 		k.arrive(t, w.o.Namespace, a.host)
 	default:
 		if istio && !known {
-			t = t.noting("%s is taken to have a sidecar of Istio: its namespace was not read", short(w.o))
+			t = t.noting("%s is taken to have a sidecar of Istio: its namespace was not read", placeName(w.o))
 		}
 		for _, r := range routes {
 			k.route(t, r, host)
@@ -166,7 +166,7 @@ func (k *walk) call(t trail, w *workload, a address) {
 }
 
 // istioDefault is what a sidecar does for a host without a VirtualService.
-func (x *index) istioDefault(w *workload, host string) step {
+func (x *edges) istioDefault(w *workload, host string) step {
 	l := layers.Layer{Name: "Istio sidecar of " + w.o.Name, Product: "istio", Hands: layers.Proxied()}
 	l.Attempts, l.Assumed = x.meshDefault()
 	rules := traffic{rules: x.destinationRules(host, []string{w.o.Namespace}, w.o.Namespace)}
@@ -208,7 +208,7 @@ func (k *walk) arrive(t trail, namespace, host string) {
 }
 
 // gatewayOf is the Gateway that a Service is made for.
-func (x *index) gatewayOf(service *manifest.Object, host, namespace string) (key, bool) {
+func (x *edges) gatewayOf(service *manifest.Object, host, namespace string) (key, bool) {
 	if service != nil {
 		labels := mapAt(service.Root, "metadata.labels")
 		if name := textAt(labels, "[gateway.envoyproxy.io/owning-gateway-name]"); name != "" {
@@ -251,7 +251,7 @@ func (k *walk) enterService(t trail, s *manifest.Object) {
 		return
 	}
 	if len(behind) == 0 {
-		k.end(t.noting("no workload that was read is behind Service %s", short(s)), "Service "+short(s))
+		k.end(t.noting("no workload that was read is behind Service %s", placeName(s)), "Service "+placeName(s))
 	}
 	for _, w := range behind {
 		k.enter(t, w)
@@ -266,7 +266,7 @@ func (k *walk) enter(t trail, w *workload) {
 	t = t.past(w.o)
 	role := k.x.g.Role(w.o)
 	if role == Server || role == Picker {
-		k.end(t, short(w.o))
+		k.end(t, placeName(w.o))
 		return
 	}
 	if configs := k.x.configs(w); len(configs) > 0 {
@@ -283,13 +283,13 @@ func (k *walk) enter(t trail, w *workload) {
 		}
 		return
 	}
-	k.end(t, short(w.o))
+	k.end(t, placeName(w.o))
 }
 
 // leave is a gateway's call to its targets.
 func (k *walk) leave(t trail, w *workload, targets []address) {
 	if len(targets) == 0 {
-		k.end(t.noting("the configuration of %s names no host", short(w.o)), short(w.o))
+		k.end(t.noting("the configuration of %s names no host", placeName(w.o)), placeName(w.o))
 	}
 	for _, a := range targets {
 		k.call(t, w, a)
@@ -297,7 +297,7 @@ func (k *walk) leave(t trail, w *workload, targets []address) {
 }
 
 // unconfigured is what a known gateway does whose configuration was not read.
-func (x *index) unconfigured(w *workload) (step, bool) {
+func (x *edges) unconfigured(w *workload) (step, bool) {
 	for _, c := range Containers(w.o) {
 		image := Repository(textAt(c.Root, "image"))
 		if !c.Init && strings.Contains(image, "litellm") {

@@ -12,13 +12,13 @@ import (
 // linked is the index of a graph's edges, built when it is first asked for.
 type linked struct {
 	once sync.Once
-	x    *index
+	x    *edges
 }
 
-// index finds what belongs together without a scan: pods by their labels,
+// edges finds what belongs together without a scan: pods by their labels,
 // Services and routes by host, policies and scalers by what they are attached
 // to. It is immutable once built, but for the paths, which are found once.
-type index struct {
+type edges struct {
 	g         *Graph
 	workloads []*workload
 	of        map[*manifest.Object]*workload
@@ -54,13 +54,13 @@ type attachment struct {
 	section string
 }
 
-func (g *Graph) index() *index {
-	g.linked.once.Do(func() { g.linked.x = newIndex(g) })
+func (g *Graph) edges() *edges {
+	g.linked.once.Do(func() { g.linked.x = newEdges(g) })
 	return g.linked.x
 }
 
-func newIndex(g *Graph) *index {
-	x := &index{
+func newEdges(g *Graph) *edges {
+	x := &edges{
 		g: g, of: map[*manifest.Object]*workload{}, bySpace: map[string][]*workload{}, byLabel: map[[3]string][]*workload{},
 		behind: map[*manifest.Object][]*workload{}, covered: map[string]map[*workload][]*manifest.Object{},
 		attached: map[key][]attachment{}, backends: map[key][]*manifest.Object{}, ofGateway: map[key][]*manifest.Object{}, rules: map[string]*hosts{},
@@ -102,7 +102,7 @@ func newIndex(g *Graph) *index {
 }
 
 // labelled are the workloads whose pods have all labels, none for no label.
-func (x *index) labelled(namespace string, labels map[string]any) []*workload {
+func (x *edges) labelled(namespace string, labels map[string]any) []*workload {
 	var fewest []*workload
 	first := true
 	for k, v := range labels {
@@ -122,7 +122,7 @@ func (x *index) labelled(namespace string, labels map[string]any) []*workload {
 
 // selected are the workloads of a namespace for which a LabelSelector holds: all
 // of them for an empty one, none for an absent one.
-func (x *index) selected(namespace string, selector map[string]any) []*workload {
+func (x *edges) selected(namespace string, selector map[string]any) []*workload {
 	if selector == nil {
 		return nil
 	}
@@ -145,7 +145,7 @@ var selectors = map[string]string{
 	"CiliumNetworkPolicy": "spec.endpointSelector", "AuthorizationPolicy": "spec.selector",
 }
 
-func (x *index) cover() {
+func (x *edges) cover() {
 	for kind, path := range selectors {
 		x.covered[kind] = map[*workload][]*manifest.Object{}
 		for _, o := range x.g.Kind(kind) {
@@ -184,7 +184,7 @@ var attachedKinds = []string{
 	"RateLimitPolicy", "TokenRateLimitPolicy", "TrafficPolicy", "RateLimitPolicy.kuadrant.io", "RateLimitPolicy.gateway.nginx.org",
 }
 
-func (x *index) attach() {
+func (x *edges) attach() {
 	for _, kind := range attachedKinds {
 		for _, p := range x.g.Kind(kind) {
 			refs := listAt(p.Root, "spec.targetRefs")
@@ -219,13 +219,13 @@ func scales(o *manifest.Object) (key, bool) {
 }
 
 // scalersOf are the autoscalers of a workload.
-func (x *index) scalersOf(o *manifest.Object) []*manifest.Object {
+func (x *edges) scalersOf(o *manifest.Object) []*manifest.Object {
 	return x.scalers[key{o.Kind, o.Namespace, o.Name}]
 }
 
 // floor is the fewest replicas of a workload that an autoscaler leaves, or those
 // that are asked for.
-func (x *index) floor(o *manifest.Object) int {
+func (x *edges) floor(o *manifest.Object) int {
 	replicas := intOr(o.Root, "spec.replicas", 1)
 	for _, s := range x.scalersOf(o) {
 		path := "spec.minReplicas"
