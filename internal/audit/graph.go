@@ -25,6 +25,7 @@ type Graph struct {
 	texts   map[*manifest.Object][]Document
 	targets map[key][]*manifest.Object // policies by what they are attached to
 	served  map[string]bool            // names of what answers model calls
+	linked  linked                     // the edges, for rules in Go
 }
 
 type key struct{ kind, namespace, name string }

@@ -139,7 +139,7 @@ func (w *waiving) inline(o *manifest.Object, value any, path string, depth int) 
 		for _, k := range slices.Sorted(maps.Keys(v)) {
 			at := below(path, k)
 			if looksLikeWaiver(k) {
-				w.add(annotation(o, at, path, k, v[k]))
+				w.add(inlineWaiver(o, at, path, k, v[k]))
 				continue
 			}
 			w.inline(o, v[k], at, depth+1)
@@ -168,8 +168,8 @@ func looksLikeWaiver(k string) bool {
 	return strings.HasPrefix(k, "hourthree") && strings.Contains(k, "/waive")
 }
 
-// annotation reads a key and value that stand in the map at path.
-func annotation(o *manifest.Object, at, path, k string, value any) *waiver {
+// inlineWaiver reads a key and value that stand in the map at path.
+func inlineWaiver(o *manifest.Object, at, path, k string, value any) *waiver {
 	ref := o.Ref()
 	line, col := o.Position(at)
 	one := &waiver{on: o, path: at, Waiver: Waiver{
