@@ -106,32 +106,34 @@ func Compare(r *Report, b *Baseline, o Options) *Diff {
 			failed[p.Key]++
 		}
 	}
+	// What fails is not new only if it failed before: who had waived it had not
+	// accepted it for longer.
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		// A finding that fails is not new only if it failed before: who had
-		// waived it had not accepted it for longer.
-		f.Change = New
-		switch {
-		case failed[f.Key] > 0:
-			failed[f.Key]--
-			f.Change = Unchanged
-		case f.State == Waived && waived[f.Key] > 0:
-			waived[f.Key]--
-			f.Change = Unchanged
-		}
 		switch {
 		case f.State != Fail:
-		case f.Change == New:
-			d.New++
-		default:
+		case take(failed, f.Key):
+			f.Change = Unchanged
 			d.Unchanged++
+		default:
+			f.Change = New
+			d.New++
+		}
+	}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		switch {
+		case f.State != Waived:
+		case take(waived, f.Key), take(failed, f.Key):
+			f.Change = Unchanged
+		default:
+			f.Change = New
 		}
 	}
 	for _, p := range slices.Backward(b.Findings) {
-		if p.State == Waived || failed[p.Key] == 0 || !inScope(p, o) {
+		if p.State == Waived || !inScope(p, o) || !take(failed, p.Key) {
 			continue
 		}
-		failed[p.Key]--
 		if unknown(r, p) {
 			d.Unknown = append(d.Unknown, p)
 		} else {
@@ -141,6 +143,15 @@ func Compare(r *Report, b *Baseline, o Options) *Diff {
 	slices.Reverse(d.Fixed)
 	slices.Reverse(d.Unknown)
 	return d
+}
+
+// take takes one of a key, where there is one.
+func take(of map[string]int, key string) bool {
+	if of[key] == 0 {
+		return false
+	}
+	of[key]--
+	return true
 }
 
 func inScope(p Past, o Options) bool {

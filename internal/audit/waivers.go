@@ -29,7 +29,7 @@ func ReadWaivers(file string, data []byte) (*WaiverFile, error) {
 		return nil, fmt.Errorf("%s: has more than %d bytes; split it", file, mostWaiverBytes)
 	}
 	var doc yaml.Node
-	if err := yaml.Load(data, &doc); err != nil {
+	if err := yaml.Load(data, &doc); err != nil && !strings.Contains(err.Error(), "no documents") {
 		return nil, waiverSyntax(file, err)
 	}
 	r := waiverReader{file: file}
@@ -45,9 +45,9 @@ func ReadWaivers(file string, data []byte) (*WaiverFile, error) {
 func waiverSyntax(file string, err error) error {
 	var le *yaml.LoadError
 	if errors.As(err, &le) {
-		return fmt.Errorf("%s:%d:%d: this is not YAML: %s", file, le.Mark.Line, max(le.Mark.Column, 1), le.Message)
+		return fmt.Errorf("%s:%d:%d: this is not YAML: %s", file, max(le.Mark.Line, 1), max(le.Mark.Column, 1), le.Message)
 	}
-	return fmt.Errorf("%s: this is not YAML: %s; an empty list is written waivers: []", file, strings.TrimPrefix(err.Error(), "yaml: "))
+	return fmt.Errorf("%s: this is not YAML: %s", file, strings.TrimPrefix(err.Error(), "yaml: "))
 }
 
 // waiverReader keeps the first thing that is wrong.
@@ -140,11 +140,15 @@ func (r *waiverReader) waiver(n *yaml.Node) {
 func (r *waiverReader) policy(n *yaml.Node) {
 	var check, waivable string
 	r.fields(n, []string{"check", "waivable"}, func(k string, v *yaml.Node) {
-		if k == "check" {
-			check = r.text(v)
+		if k == "waivable" {
+			waivable = r.text(v)
 			return
 		}
-		waivable = r.text(v)
+		check = r.text(v)
+		if _, err := Select([]string{check}); err != nil && check != "" {
+			r.fail(v, "%v", err)
+		}
+		check = strings.ToUpper(check)
 	})
 	switch {
 	case check == "":
