@@ -251,7 +251,7 @@ func (x *edges) routeStep(o *manifest.Object, i int, rule any, replaced bool) (s
 	l := layers.Layer{Name: o.Kind + " " + placeName(o), Product: "gateway-api", Hands: layers.Proxied()}
 	l.Timeout, l.PerTry = span(rule, "timeouts.request"), span(rule, "timeouts.backendRequest")
 	if o.Kind == "AIGatewayRoute" && valueAt(rule, "timeouts.request") == nil {
-		l.Timeout = aiGatewayLimit
+		l.Timeout, l.Assumed = aiGatewayLimit, "60 s is Envoy AI Gateway's default"
 	}
 	path := fmt.Sprintf("spec.rules[%d]", i)
 	if retry := valueAt(rule, "retry"); retry != nil && !replaced {
