@@ -55,7 +55,12 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	r.report.Coverage.Objects, r.report.Coverage.Checks = len(in.Objects), len(checks)
+	r.report.Coverage.Objects = len(in.Objects)
+	for _, c := range checks {
+		if c.Scope != scopeWaiver { // those are about no object
+			r.report.Coverage.Checks++
+		}
+	}
 	waive(r.g, &r.report)
 	r.report.finish(r.excused)
 	return &r.report, nil
