@@ -47,7 +47,7 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{g: NewGraph(in.Objects, opt), in: in, served: servedKinds(in.Served)}
+	r := &run{g: NewGraph(in.Objects, opt), in: in, served: kindsServed(in.Served)}
 	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: append([]manifest.Problem{}, in.Problems...), Roles: r.g.Roles()}
 	for _, c := range checks {
 		if err := r.check(ctx, c); err != nil {
@@ -69,8 +69,8 @@ type run struct {
 	excused int // of Open: nothing to decide there
 }
 
-// servedKinds are the kinds that a cluster serves, by group and kind.
-func servedKinds(list []Resource) map[string]bool {
+// kindsServed are the kinds that a cluster serves, by group and kind.
+func kindsServed(list []Resource) map[string]bool {
 	if list == nil {
 		return nil
 	}

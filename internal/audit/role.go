@@ -79,7 +79,9 @@ var providers = regexp.MustCompile(`^(api\.openai\.com|(eu|us)\.api\.openai\.com
 	`api\.perplexity\.ai|router\.huggingface\.co|api-inference\.huggingface\.co|integrate\.api\.nvidia\.com|\*\.openai\.azure\.com)$`)
 
 // Provider says whether a host is a model provider's public one.
-func Provider(host string) bool { return providers.MatchString(strings.ToLower(strings.TrimSuffix(host, "."))) }
+func Provider(host string) bool {
+	return providers.MatchString(strings.ToLower(strings.TrimSuffix(host, ".")))
+}
 
 // HostOf is the host that a URL, or a host with or without port, names; "" for
 // none.
