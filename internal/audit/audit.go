@@ -48,11 +48,14 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 		return nil, err
 	}
 	r := &run{g: NewGraph(in.Objects, opt), in: in, served: kindsServed(in.Served)}
-	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: append([]manifest.Problem{}, in.Problems...), Roles: r.g.Roles()}
+	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: append(misdeclared(r.g), in.Problems...), Roles: r.g.Roles()}
 	for _, c := range checks {
 		if err := r.check(ctx, c); err != nil {
 			return nil, err
 		}
+	}
+	if r.report.Problems == nil {
+		r.report.Problems = []manifest.Problem{}
 	}
 	r.report.Coverage.Objects, r.report.Coverage.Checks = len(in.Objects), len(checks)
 	waive(r.g, &r.report)

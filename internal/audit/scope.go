@@ -16,12 +16,13 @@ func (g *Graph) findPath() {
 	for _, o := range g.all {
 		s.seed(o)
 	}
-	for before := -1; before != s.found(); {
-		before = s.found()
-		for _, o := range g.all {
-			s.visit(o)
+	s.spread()
+	for _, w := range g.Workloads() { // what serves models may call others, so clients come last
+		if by := calls(w); by != "" {
+			s.role(w, Client, by)
 		}
 	}
+	s.spread()
 	for _, o := range g.all {
 		if s.answers(o) || g.on[o] != "" && slices.Contains(servedKinds, o.Kind) {
 			g.served[o.Name] = true
@@ -40,6 +41,16 @@ type scope struct {
 	hosts    map[string]string           // that clients call, and by what that is known
 	called   map[*manifest.Object]bool   // what a client calls by its host
 	products map[*manifest.Object]string // of ConfigMaps that hold a gateway's configuration
+}
+
+// spread follows references until nothing is added.
+func (s *scope) spread() {
+	for before := -1; before != s.found(); {
+		before = s.found()
+		for _, o := range s.g.all {
+			s.visit(o)
+		}
+	}
 }
 
 func (s *scope) found() int { return len(s.g.on) + len(s.g.roles) + len(s.hosts) + len(s.called) }
@@ -73,7 +84,7 @@ func (s *scope) seed(o *manifest.Object) {
 	_, by := declared(o)
 	switch kind := kindOf(o); {
 	case slices.Contains(workloadKinds, kind):
-		if r, by := roleOf(o); slices.Contains([]Role{Client, Gateway, Server, Picker}, r) {
+		if r, by := stated(o); slices.Contains(parts, r) {
 			s.role(o, r, by)
 		} else if r != "" {
 			s.mark(o, by)
