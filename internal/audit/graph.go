@@ -28,6 +28,7 @@ type Graph struct {
 	targets map[key][]*manifest.Object // policies by what they are attached to
 	served  map[string]bool            // names of what answers model calls
 	search  *scope
+	linked  linked // the edges, for rules in Go
 }
 
 type key struct{ kind, namespace, name string }
