@@ -48,8 +48,8 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{g: NewGraph(in.Objects, opt), in: in, served: servedKinds(in.Served)}
-	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: append([]manifest.Problem{}, in.Problems...), Roles: r.g.Roles()}
+	r := &run{g: NewGraph(in.Objects, opt), in: in, served: kindsServed(in.Served)}
+	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: append(misdeclared(r.g), in.Problems...), Roles: r.g.Roles()}
 	for _, c := range checks {
 		if err := r.check(ctx, c); err != nil {
 			return nil, err
@@ -60,6 +60,9 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 		if c.Scope != scopeWaiver { // those are about no object
 			r.report.Coverage.Checks++
 		}
+	}
+	if r.report.Problems == nil {
+		r.report.Problems = []manifest.Problem{}
 	}
 	waive(r.g, &r.report)
 	r.report.finish(r.excused)
@@ -75,8 +78,8 @@ type run struct {
 	excused int // of Open: nothing to decide there
 }
 
-// servedKinds are the kinds that a cluster serves, by group and kind.
-func servedKinds(list []Resource) map[string]bool {
+// kindsServed are the kinds that a cluster serves, by group and kind.
+func kindsServed(list []Resource) map[string]bool {
 	if list == nil {
 		return nil
 	}

@@ -80,7 +80,7 @@ func (d *discovery) find(r Resource) (served, bool) {
 func (c *Cluster) discover(ctx context.Context) (*discovery, error) {
 	d := &discovery{kinds: map[Resource][]served{}, unknown: map[string]bool{}}
 	var core, groups groupList
-	for path, into := range map[string]*groupList{"/api": &core, "/apis": &groups} {
+	for path, into := range map[string]*groupList{"/api": &core, "/apis": &groups} { // in any order
 		if err := c.decode(ctx, path, aggregated, into); err != nil {
 			var status *statusError
 			if errors.As(err, &status) && (status.code == http.StatusForbidden || status.code == http.StatusNotFound) {
