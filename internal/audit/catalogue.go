@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v4"
-
 )
 
 //go:embed checks
