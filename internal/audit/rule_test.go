@@ -25,15 +25,14 @@ type nearFile struct {
 	Cases []nearCase        `yaml:"cases"`
 }
 
-// reported are the kinds that the rules report on.
-var reported = map[string][]string{
-	"RTY-001": {"VirtualService"}, "RTY-009": {"HTTPRoute"}, "RTY-013": {"Service"}, "TMO-007": {"Deployment", "StatefulSet"},
-	"CBK-001": {"VirtualService"}, "CBK-003": {"HTTPRoute"}, "RLM-001": {"HTTPRoute"}, "RLM-005": {"NetworkPolicy", "Deployment", "StatefulSet"},
-	"RLM-006": {"Deployment", "StatefulSet"}, "RLM-007": {"Deployment", "StatefulSet"}, "RLM-008": {"ConfigMap"}, "RLM-009": {"AIServiceBackend"},
-	"CAP-003": {"HorizontalPodAutoscaler"}, "CAP-005": {"Deployment"}, "CAP-006": {"HorizontalPodAutoscaler"}, "AVL-001": {"Deployment", "StatefulSet"},
-	"AVL-002": {"Deployment", "StatefulSet"}, "AVL-004": {"Node"}, "RTE-002": {"AIGatewayRoute"}, "RTE-003": {"AIGatewayRoute"},
-	"INF-001": {"InferencePool"}, "INF-002": {"InferencePool"}, "OBS-001": {"Deployment", "StatefulSet"}, "OBS-002": {"Deployment", "StatefulSet"},
-	"PTH-001": {"Deployment", "StatefulSet"}, "PTH-002": {"Deployment", "StatefulSet"}, "PTH-003": {"BackendTrafficPolicy", "Deployment", "StatefulSet"},
+// reported are the kinds that a check reports on.
+func reported(t testing.TB, id string) []string {
+	t.Helper()
+	c, ok := Find(id)
+	if !ok {
+		t.Fatalf("there is no check %s", id)
+	}
+	return c.Kinds
 }
 
 func (c nearCase) text(t *testing.T, parts map[string]string) string {
@@ -53,7 +52,7 @@ func hitsOf(t *testing.T, id, text string) []Hit {
 	g := NewGraph(objects(t, text), Options{})
 	var hits []Hit
 	for _, o := range g.Objects() {
-		if slices.Contains(reported[id], kindOf(o)) {
+		if slices.Contains(reported(t, id), kindOf(o)) {
 			hits = append(hits, rules()[id](g, o)...)
 		}
 	}
