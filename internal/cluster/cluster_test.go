@@ -82,6 +82,43 @@ func listed(t testing.TB, c *Cluster) *Result {
 	return r
 }
 
+// collects holds what is so of every cluster, the scripted ones and real ones.
+func collects(t *testing.T, c *Cluster) *Result {
+	t.Helper()
+	r := listed(t, c)
+	missing := map[Resource]string{}
+	for _, g := range r.Gaps {
+		if g.Detail == "" || g.Reason == "" {
+			t.Errorf("a gap says too little: %+v", g)
+		}
+		missing[g.Resource] = g.Reason
+	}
+	for _, o := range r.Objects {
+		meta, _ := o.Root["metadata"].(map[string]any)
+		notes, _ := meta["annotations"].(map[string]any)
+		if o.Kind == "" || o.Version == "" || o.Name == "" || !o.Origin.Live || meta["managedFields"] != nil || notes[lastApplied] != nil {
+			t.Errorf("%s from %s: %v", o.Ref(), o.Origin.File, meta)
+		}
+		if o.Kind == "Secret" {
+			t.Errorf("%s was read", o.Ref())
+		}
+	}
+	rights, err := c.Access(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, right := range rights {
+		if right.Readable == (missing[right.Resource] != "") || right.Reason != missing[right.Resource] {
+			t.Errorf("access says %+v, reading said %q", right, missing[right.Resource])
+		}
+	}
+	again := listed(t, c)
+	if len(again.Gaps) != len(r.Gaps) {
+		t.Errorf("read again, there are other gaps: %v, %v", r.Gaps, again.Gaps)
+	}
+	return r
+}
+
 func names(r *Result) (objects, gaps []string) {
 	for _, o := range r.Objects {
 		objects = append(objects, o.Ref().String())
@@ -97,7 +134,7 @@ func TestList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := kubetest.New(t, objects)
 			s.Plain = plain
-			r := listed(t, open(t, s, Options{}))
+			r := collects(t, open(t, s, Options{}))
 			found, gaps := names(r)
 			if want := []string{"ConfigMap llm/litellm", "Node n1", "Deployment llm/one", "Deployment other/two", "VirtualService llm/v"}; !reflect.DeepEqual(found, want) {
 				t.Errorf("objects %q", found)
