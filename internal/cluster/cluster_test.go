@@ -2,8 +2,13 @@ package cluster
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -334,6 +339,35 @@ func TestNoCluster(t *testing.T) {
 	}
 }
 
+// TestEncrypted: the kubeconfig says whom to trust.
+func TestEncrypted(t *testing.T) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer a-token" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, _ = w.Write([]byte(`{"versions":[]}`))
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // it speaks of the refused handshake
+	t.Cleanup(s.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	for trust, want := range map[string]string{"certificate-authority-data: " + base64.StdEncoding.EncodeToString(ca): "", "": "check certificate-authority of the cluster"} {
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		text := fmt.Sprintf("current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {token: a-token}}]\nclusters:\n- name: c\n  cluster:\n    server: %s\n    %s\n", s.URL, trust)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(Options{Kubeconfig: path, Resources: resources})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.List(context.Background())
+		c.Close()
+		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", trust, err)
+		}
+	}
+}
+
 // TestDiscoveryForbidden: what may not be discovered is asked for as it was named.
 func TestDiscoveryForbidden(t *testing.T) {
 	s := kubetest.New(t, objects)
@@ -422,13 +456,14 @@ func TestOpen(t *testing.T) {
 		opts Options
 		want string
 	}{
-		"no file":               {Options{Kubeconfig: filepath.Join(t.TempDir(), "no")}, "there is no such file; name one with --kubeconfig"},
-		"nothing at all":        {Options{}, "there is no kubeconfig at"},
-		"a typo":                {Options{Kubeconfig: s.Kubeconfig(t), Context: "tets"}, `there is no context "tets"; "test" is the nearest of: other, test`},
-		"another":               {Options{Kubeconfig: s.Kubeconfig(t), Context: "production-eu"}, `there is no context "production-eu"; there are: other, test`},
-		"no current context":    {Options{Kubeconfig: broken}, "choose one with --context: a"},
-		"context of nothing":    {Options{Kubeconfig: broken, Context: "a"}, `names the cluster "gone", which is not there`},
-		"secrets are asked for": {Options{Kubeconfig: s.Kubeconfig(t), Resources: []Resource{{"", "v1", "Secret", "secrets"}}}, "secrets are never read"},
+		"no file":                  {Options{Kubeconfig: filepath.Join(t.TempDir(), "no")}, "there is no such file; name one with --kubeconfig"},
+		"nothing at all":           {Options{}, "there is no kubeconfig at"},
+		"a typo":                   {Options{Kubeconfig: s.Kubeconfig(t), Context: "tets"}, `there is no context "tets"; "test" is the nearest of: other, test`},
+		"another":                  {Options{Kubeconfig: s.Kubeconfig(t), Context: "production-eu"}, `there is no context "production-eu"; there are: other, test`},
+		"no current context":       {Options{Kubeconfig: broken}, "choose one with --context: a"},
+		"context of nothing":       {Options{Kubeconfig: broken, Context: "a"}, `names the cluster "gone", which is not there`},
+		"a namespace that is none": {Options{Kubeconfig: s.Kubeconfig(t), Namespaces: []string{"a/../b"}}, "is no name of a namespace"},
+		"secrets are asked for":    {Options{Kubeconfig: s.Kubeconfig(t), Resources: []Resource{{"", "v1", "Secret", "secrets"}}}, "secrets are never read"},
 	} {
 		if _, err := Open(c.opts); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
