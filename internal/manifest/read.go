@@ -270,7 +270,7 @@ func (r *reader) set() *Set {
 		s.Objects = append(s.Objects, p.objects...)
 		s.Problems = append(s.Problems, p.problems...)
 	}
-	Place(s.Objects, r.opts.Namespace)
+	settle(s.Objects, r.opts.Namespace)
 	s.Objects, s.Problems = unique(s.Objects, s.Problems)
 	if n := len(s.Problems) - maxProblems; n > 0 {
 		lost := slices.ContainsFunc(s.Problems[maxProblems:], func(p Problem) bool { return p.Lost })
