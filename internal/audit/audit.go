@@ -48,7 +48,8 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 		return nil, err
 	}
 	r := &run{g: NewGraph(in.Objects, opt), in: in, served: servedKinds(in.Served)}
-	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: append([]manifest.Problem{}, in.Problems...), Roles: r.g.Roles()}
+	problems := slices.Concat([]manifest.Problem{}, in.Problems, r.g.problems)
+	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: problems, Roles: r.g.Roles()}
 	for _, c := range checks {
 		if err := r.check(ctx, c); err != nil {
 			return nil, err
@@ -124,7 +125,7 @@ func (r *run) gaps(c *Check) *undecided {
 		if gap.Reason == Absent && !reported {
 			continue
 		}
-		if c.When == "" && gap.Reason != Absent {
+		if c.When == "" && c.Scope != "gateway" && gap.Reason != Absent {
 			stop = u
 		}
 		if reported || stop == u && !r.any(c) {

@@ -78,6 +78,8 @@ func (s *scope) seed() {
 			s.mark(o, "kind "+o.Kind)
 		case o.Group == manifest.FileGroup:
 			s.mark(o, "configuration of "+o.Kind)
+		case leads(s.g.gateways[o]) != "":
+			s.mark(o, leads(s.g.gateways[o]))
 		}
 		if o.Kind == "ConfigMap" && o.Group == "" {
 			s.g.texts[o] = documents(o)
