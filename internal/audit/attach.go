@@ -129,3 +129,19 @@ func (g *Graph) Routes(policy *manifest.Object) []*manifest.Object {
 	}
 	return list
 }
+
+// beside are the roots of the other policies of a policy's kind that bear on the
+// routes that it bears on.
+func (g *Graph) beside(policy *manifest.Object) []any {
+	list := []any{}
+	var seen []*manifest.Object
+	for _, r := range g.Routes(policy) {
+		for _, p := range g.Effective(policy.Kind, r) {
+			if p != policy && !slices.Contains(seen, p) {
+				seen = append(seen, p)
+				list = append(list, p.Root)
+			}
+		}
+	}
+	return list
+}

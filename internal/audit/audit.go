@@ -84,6 +84,9 @@ func servedKinds(list []Resource) map[string]bool {
 
 // check decides one check for all objects that it applies to.
 func (r *run) check(ctx context.Context, c *Check) error {
+	if c.When == "" && rules()[c.ID] == nil {
+		return nil // a test says that there is none such
+	}
 	stop := r.gaps(c)
 	for _, kind := range c.Kinds {
 		for _, o := range r.g.Kind(kind) {

@@ -31,6 +31,7 @@ type element struct {
 	path      string // from the object
 	at        string
 	container string
+	init      bool
 }
 
 // decide says where a check's condition holds for an object. An error that is no
@@ -87,16 +88,12 @@ func failed(err error, path string) *undecided {
 // rule asks the Rule in Go. A panic of it is a fault of the rule that one object
 // shows, and must not cost the findings of the others.
 func (g *Graph) rule(c *Check, o *manifest.Object) (hits []Hit, err error) {
-	r, ok := rules()[c.ID]
-	if !ok {
-		return nil, fmt.Errorf("check %s has neither an expression nor a rule", c.ID)
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			hits, err = nil, &undecided{Unreadable, fmt.Sprintf("the rule gave up: %v", p)}
 		}
 	}()
-	hits = r(g, o)
+	hits = rules()[c.ID](g, o)
 	for _, h := range hits {
 		if h.Open != "" {
 			return nil, &undecided{h.Open, h.Observed}
@@ -156,7 +153,7 @@ func containersOf(o *manifest.Object) ([]element, error) {
 	}
 	var list []element
 	for _, c := range Containers(o) {
-		list = append(list, element{it: c.Root, path: c.Path, at: c.Name, container: c.Name})
+		list = append(list, element{it: c.Root, path: c.Path, at: c.Name, container: c.Name, init: c.Init})
 	}
 	return list, nil
 }
@@ -179,6 +176,10 @@ func (s *scene) ResolveName(name string) (any, bool) {
 		return s.e.at, true
 	case "role":
 		return string(s.g.Role(s.o)), true
+	case "init":
+		return s.e.init, true
+	case "beside":
+		return s.g.beside(s.o), true
 	case "about":
 		expr, _ := Text(s.e.it, "expr")
 		return s.g.AboutModels(expr), true

@@ -52,7 +52,7 @@ type Container struct {
 	Name string
 	Path string // spec.template.spec.containers[0]
 	Root map[string]any
-	Init bool // it runs before the others, or, with restartPolicy Always, beside them
+	Init bool // it ends before the others start; a sidecar among the init containers does not
 }
 
 // Containers are the workload's, init containers last.
@@ -64,7 +64,8 @@ func Containers(o *manifest.Object) []Container {
 		for i, c := range all {
 			root, _ := c.(map[string]any)
 			name, _ := Text(root, "name")
-			list = append(list, Container{name, fmt.Sprintf("%s.%s[%d]", podPath(o), field, i), root, field == "initContainers"})
+			restart, _ := Text(root, "restartPolicy")
+			list = append(list, Container{name, fmt.Sprintf("%s.%s[%d]", podPath(o), field, i), root, field == "initContainers" && restart != "Always"})
 		}
 	}
 	return list
