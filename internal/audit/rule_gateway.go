@@ -44,7 +44,7 @@ func gatewayRules() map[string]Rule {
 		"GWY-013": eachRoute("GWY-013", unlimited),
 		"GWY-014": eachRoute("GWY-014", unboundedWait),
 		"GWY-015": eachRoute("GWY-015", repeatsPost),
-		"GWY-016": literalKeys,
+		"GWY-016": writtenKeys,
 		"GWY-017": eachRoute("GWY-017", noLastAnswer),
 		"GWY-018": eachRoute("GWY-018", noQueue),
 	}
@@ -146,9 +146,9 @@ func cannotTell(format string, args ...any) []mark {
 }
 
 // eachRoute makes a rule of a look at one route. Routes that nothing shows to
-// lead to a model are left out. What is wrong is wrong, whatever else could not
-// be told.
-func eachRoute(look func(view) []mark) Rule {
+// lead to a model are left out, and products that the check is not for. What is
+// wrong is wrong, whatever else could not be told.
+func eachRoute(id string, look func(view) []mark) Rule {
 	return func(g *Graph, o *manifest.Object) []Hit {
 		var hits []Hit
 		open := ""
@@ -529,8 +529,8 @@ func repeatsPost(v view) []mark {
 	return fails(v.Retry.Repeated.Spot, "%s", strings.Join(v.Retry.On, " "))
 }
 
-// literalKeys never shows what stands there.
-func literalKeys(g *Graph, o *manifest.Object) []Hit {
+// writtenKeys never shows what stands there.
+func writtenKeys(g *Graph, o *manifest.Object) []Hit {
 	var hits []Hit
 	for _, r := range g.gateways[o] {
 		if leads([]reading{r}) == "" {
