@@ -47,13 +47,15 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{g: NewGraph(in.Objects, opt), in: in, served: servedKinds(in.Served)}
-	problems := slices.Concat([]manifest.Problem{}, in.Problems, r.g.problems)
-	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: problems, Roles: r.g.Roles()}
+	r := &run{g: NewGraph(in.Objects, opt), in: in, served: kindsServed(in.Served)}
+	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: slices.Concat(misdeclared(r.g), in.Problems, r.g.problems), Roles: r.g.Roles()}
 	for _, c := range checks {
 		if err := r.check(ctx, c); err != nil {
 			return nil, err
 		}
+	}
+	if r.report.Problems == nil {
+		r.report.Problems = []manifest.Problem{}
 	}
 	r.report.Coverage.Objects, r.report.Coverage.Checks = len(in.Objects), len(checks)
 	waive(r.g, &r.report)
@@ -70,8 +72,8 @@ type run struct {
 	excused int // of Open: nothing to decide there
 }
 
-// servedKinds are the kinds that a cluster serves, by group and kind.
-func servedKinds(list []Resource) map[string]bool {
+// kindsServed are the kinds that a cluster serves, by group and kind.
+func kindsServed(list []Resource) map[string]bool {
 	if list == nil {
 		return nil
 	}

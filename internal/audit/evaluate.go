@@ -50,12 +50,21 @@ func (g *Graph) decide(ctx context.Context, c *Check, o *manifest.Object) ([]Hit
 	}
 	var hits []Hit
 	var open error
+	var spent uint64
 	for _, e := range list {
+		if !g.concerns(o, c.Each, e.it) {
+			continue
+		}
 		s := &scene{g, o, e}
-		out, _, err := all[c.ID].when.ContextEval(ctx, s)
+		out, details, err := all[c.ID].when.ContextEval(ctx, s)
+		if cost := details.ActualCost(); cost != nil {
+			spent += *cost
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
+		case spent > objectLimit:
+			return nil, &undecided{TimedOut, tooLarge}
 		case err != nil:
 			open = failed(err, e.path)
 		case out.Value() == true && len(hits) < maxHits:
@@ -68,11 +77,13 @@ func (g *Graph) decide(ctx context.Context, c *Check, o *manifest.Object) ([]Hit
 	return nil, open
 }
 
+const tooLarge = "the object is too large to be judged within the bound on work; split it"
+
 // failed is why an expression gave no verdict.
 func failed(err error, path string) *undecided {
 	var canceled interpreter.EvalCancelledError
 	if errors.As(err, &canceled) {
-		return &undecided{TimedOut, "the object is too large to be judged within the bound on work"}
+		return &undecided{TimedOut, tooLarge}
 	}
 	where := ""
 	if path != "" {
