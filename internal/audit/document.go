@@ -47,12 +47,26 @@ func documents(o *manifest.Object) []Document {
 			continue
 		}
 		d := Document{Key: k, Path: "data[" + k + "]"}
-		d.Root, d.Err = parse(k, text)
+		if e := embedded(o, k); e != nil && e.Root != nil {
+			d.Root = e.Root
+		} else {
+			d.Root, d.Err = parse(k, text)
+		}
 		if d.Root != nil || d.Err != nil {
 			list = append(list, d)
 		}
 	}
 	return list
+}
+
+// embedded is the configuration of a gateway that an entry of a ConfigMap is,
+// nil for none.
+func embedded(o *manifest.Object, k string) *manifest.Object {
+	all := o.Embedded()
+	if i := slices.IndexFunc(all, func(e *manifest.Object) bool { return e.Name == o.Name+"/"+k }); i >= 0 {
+		return all[i]
+	}
+	return nil
 }
 
 // parse reads text as an object. What is neither YAML nor JSON is no fault

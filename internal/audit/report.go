@@ -34,6 +34,12 @@ func (r *run) finding(c *Check, o *manifest.Object, h Hit) Finding {
 
 func placeOf(o *manifest.Object, path string) Place {
 	line, column := o.Position(path)
+	if rest, ok := strings.CutPrefix(path, "data["); ok && len(o.Embedded()) > 0 {
+		k, below, _ := strings.Cut(rest, "]")
+		if e := embedded(o, k); e != nil {
+			line, column = e.Position(below)
+		}
+	}
 	return Place{File: o.Origin.File, Line: line, Column: column, Live: o.Origin.Live}
 }
 

@@ -35,6 +35,9 @@ var clusterWide = func() map[string]bool {
 	return m
 }()
 
+// ClusterWide says that a kind is known to belong to no namespace.
+func ClusterWide(group, kind string) bool { return clusterWide[kindKey(group, kind)] }
+
 // Place gives objects that name no namespace the one they would be applied to.
 // What belongs to no namespace has none: which kinds that are is known of the
 // common ones, and else from the definitions among the objects. It is for whoever
