@@ -230,10 +230,10 @@ func repeatsCapacity(v view) []mark {
 	if domains, known := peer.Domains(v.Targets); v.Retry.Moves && known && len(domains) >= n.V {
 		return nil // each repeat is at another provider or region
 	}
-	return fails(n.Spot, "429 is among what is repeated, %s", calls(n.V))
+	return fails(n.Spot, "429 is among what is repeated, %s", callsOf(n.V))
 }
 
-func calls(n int) string {
+func callsOf(n int) string {
 	if n == 1 {
 		return "1 call"
 	}
@@ -292,11 +292,11 @@ func manyAttempts(v view) []mark {
 	}
 	most, known := v.Retry.Most(sent...)
 	if most.V > mostAttempts {
-		return fails(most.Spot, "%s after %s", calls(most.V), strings.Join(v.Retry.On, ", "))
+		return fails(most.Spot, "%s after %s", callsOf(most.V), strings.Join(v.Retry.On, ", "))
 	}
 	connects, sure := v.Retry.Most(layers.Connect)
 	if connects.V > mostConnects {
-		return fails(connects.Spot, "%s after a failed connection", calls(connects.V))
+		return fails(connects.Spot, "%s after a failed connection", callsOf(connects.V))
 	}
 	if !known || !sure {
 		return cannotTell("the number of attempts is not in the file")
@@ -311,7 +311,7 @@ func multiplied(v view) []mark {
 		return nil
 	}
 	if most.V > 1 && most.V*(1+after) > mostTogether {
-		return fails(most.Spot, "%s at each of %d places: %d", calls(most.V), 1+after, most.V*(1+after))
+		return fails(most.Spot, "%s at each of %d places: %d", callsOf(most.V), 1+after, most.V*(1+after))
 	}
 	if !known {
 		return cannotTell("the number of attempts is not in the file")
@@ -329,7 +329,7 @@ func atOnce(v view) []mark {
 	case v.Retry.Backoff.V >= leastBackoff:
 		return nil
 	}
-	return fails(v.Retry.Backoff.Spot, "%s, the first after %v", calls(most.V), v.Retry.Backoff.V)
+	return fails(v.Retry.Backoff.Spot, "%s, the first after %v", callsOf(most.V), v.Retry.Backoff.V)
 }
 
 // silence is how long a call that hangs is waited for, 0 for ever. Its place is
@@ -377,7 +377,7 @@ func doesNotFit(v view) []mark {
 	case !n.Known() || !total.Known() || !per.Known():
 		return cannotTell("the attempts or the time limits are no numbers in the file")
 	case per.V == 0:
-		return fails(per.Spot, "%s within %v, no limit of one", calls(n.V), total.V)
+		return fails(per.Spot, "%s within %v, no limit of one", callsOf(n.V), total.V)
 	case time.Duration(n.V)*per.V > total.V:
 		return fails(per.Spot, "%d x %v do not fit into %v", n.V, per.V, total.V)
 	}
