@@ -367,7 +367,7 @@ them out, and the checks that need them are then not evaluated.`,
 			if err != nil {
 				return err
 			}
-			if err := render.Access(c.ErrOrStderr(), rights, screenOf(c.ErrOrStderr())); err != nil {
+			if err := render.Access(c.ErrOrStderr(), len(rights), collect.Gaps(rights), screenOf(c.ErrOrStderr())); err != nil {
 				return err
 			}
 			_, err = c.OutOrStdout().Write(collect.Roles(rights, collect.RoleOptions{Namespaces: onlyIf(namespaced, namespaces), WithoutConfigMaps: noConfigMaps}))

@@ -263,11 +263,12 @@ func at(p audit.Place) string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// owner names the object of a finding, and the container where it is one's.
-func owner(r manifest.Ref, container string) string {
+// owner names the object of a finding, and the container, or route of a gateway,
+// where it is one's.
+func owner(r manifest.Ref, part string) string {
 	s := r.String()
-	if container != "" {
-		s += ", container " + container
+	if part != "" {
+		s += " (" + part + ")"
 	}
 	return s
 }
