@@ -285,3 +285,15 @@ func said(f *audit.Finding) string {
 	}
 	return f.Observed + "; expected " + f.Expected
 }
+
+// seen are the incidents that had it: the first, and how many more.
+func seen(f *audit.Finding) string {
+	switch n := len(f.Incidents); n {
+	case 0:
+		return ""
+	case 1:
+		return clean(f.Incidents[0])
+	default:
+		return clean(f.Incidents[0]) + fmt.Sprintf(" +%d", n-1)
+	}
+}
