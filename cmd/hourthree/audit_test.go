@@ -17,11 +17,11 @@ import (
 )
 
 // clusterOf is the script command "cluster FILE PLURAL...": an API server that has
-// the objects of a file, or of all files below a folder, and does not let the
+// the objects of a file, or of the manifests of a folder, and does not let the
 // named kinds be listed. KUBECONFIG names it.
 func clusterOf(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
-		files, err := filepath.Glob(ts.MkAbs(args[0]) + "/*")
+		files, err := filepath.Glob(ts.MkAbs(args[0]) + "/*.yaml")
 		ts.Check(err)
 		if len(files) == 0 {
 			files = []string{ts.MkAbs(args[0])}
