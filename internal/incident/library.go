@@ -24,12 +24,15 @@ type Library struct {
 	vocab   Vocabulary
 	records []*Record // by date, newest first, then by id
 	byID    map[string]*Record
+	checks  []string // ids that conditions name, sorted
+	drills  []string // names that records name, sorted
 }
 
 // Open reads the records that come with the program and merges those of the
 // folders, which are looked through for *.yaml files. A record of a folder
-// takes the place of one with the same id. The error names every fault of
-// every file: its path, line, column, and what to do.
+// takes the place of one with the same id; a folder's vocabulary.yaml adds
+// words. The error is Faults: every fault of every file, with its path, line,
+// column and remedy.
 func Open(folders ...fs.FS) (*Library, error) {
 	own, err := fs.Sub(data, "data")
 	if err != nil {
@@ -43,10 +46,22 @@ func newLibrary(v Vocabulary, records []*Record) *Library {
 	for _, r := range records {
 		l.byID[r.ID] = r
 	}
-	l.records = slices.SortedFunc(maps.Values(l.byID), func(a, b *Record) int {
-		return cmp.Or(strings.Compare(b.Date, a.Date), strings.Compare(a.ID, b.ID))
-	})
+	l.records = slices.SortedFunc(maps.Values(l.byID), order)
+	for _, c := range v.Conditions {
+		l.checks = append(l.checks, c.Checks...)
+	}
+	for _, r := range records {
+		l.drills = append(l.drills, r.Drills...)
+	}
+	slices.Sort(l.checks)
+	slices.Sort(l.drills)
+	l.checks, l.drills = slices.Compact(l.checks), slices.Compact(l.drills)
 	return l
+}
+
+// order is that of the library: newest first, then by id.
+func order(a, b *Record) int {
+	return cmp.Or(strings.Compare(b.Date, a.Date), strings.Compare(a.ID, b.ID))
 }
 
 // Vocabulary is the library's; not to be changed.
@@ -72,13 +87,13 @@ type Filter struct {
 	Check    string // id of a check
 }
 
-// List are the records that f selects, newest first. The error names an unknown
-// word, with the nearest known ones.
+// List are the records that f selects, newest first. The error is an
+// UnknownWord, with the nearest known ones, or a BadValue.
 func (l *Library) List(f Filter) ([]*Record, error) {
 	if err := l.check(f); err != nil {
 		return nil, err
 	}
-	var list []*Record
+	list := []*Record{}
 	for _, r := range l.records {
 		if l.selects(f, r) {
 			list = append(list, r)
@@ -108,7 +123,7 @@ func (l *Library) selects(f Filter, r *Record) bool {
 // Checks are the ids of the audit's checks that look for a condition of r, each
 // once, in order.
 func (l *Library) Checks(r *Record) []string {
-	var ids []string
+	ids := []string{}
 	for _, c := range r.Conditions {
 		ids = append(ids, l.vocab.Conditions[c.Slug].Checks...)
 	}
