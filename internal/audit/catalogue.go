@@ -15,6 +15,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
+//go:generate go run ./gen
+
 //go:embed checks
 var files embed.FS
 
