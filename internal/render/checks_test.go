@@ -14,29 +14,12 @@ import (
 	"github.com/hourthree/hourthree/internal/audit"
 )
 
-// TestThePageOfChecksIsCurrent: docs/checks.md is what go generate writes.
-func TestThePageOfChecksIsCurrent(t *testing.T) {
-	l, err := library()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := Catalogue(audit.Groups(), l)
-	got, err := os.ReadFile("../../docs/checks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Error("docs/checks.md is not current; go generate ./internal/render")
-	}
-}
-
 // TestEachCheckHasItsAddress: the link that outputs give leads to a heading.
 func TestEachCheckHasItsAddress(t *testing.T) {
-	l, err := library()
+	page, err := os.ReadFile("../../docs/checks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := Catalogue(audit.Groups(), l)
 	heads := map[string]bool{}
 	doc := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(page))
 	_ = ast.Walk(doc, func(n ast.Node, in bool) (ast.WalkStatus, error) {
