@@ -242,6 +242,9 @@ func (p Path) Formula() string {
 	var parts []string
 	for _, l := range p.Layers {
 		part := fmt.Sprintf("%s x%d", l.Name, l.Attempts[p.Worst.Class])
+		if l.Assumed != "" {
+			part += " (assumed)"
+		}
 		if l.Fallbacks > 0 {
 			part += fmt.Sprintf(" on %d targets", l.Fallbacks+1)
 		}
