@@ -87,7 +87,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 			return append([]string{}, slices.Sorted(maps.Keys(m))...), err
 		}},
 		{"vals", cel.ListType(cel.DynType), values},
-		{"show", cel.StringType, shown},
+		{"show", cel.StringType, shownAt},
 		{"hasenv", cel.BoolType, func(c any, n string) (any, error) { _, ok := EnvOf(object(c), n); return ok, nil }},
 	} {
 		opts = append(opts, cel.Function(f.name, cel.Overload(f.name+"_of", []*cel.Type{cel.DynType, cel.StringType}, f.result,
@@ -182,8 +182,8 @@ func values(root any, path string) (any, error) {
 	return list(List(root, path))
 }
 
-// shown is a value as a finding shows it.
-func shown(root any, path string) (any, error) {
+// shownAt is a value as a finding shows it.
+func shownAt(root any, path string) (any, error) {
 	v, err := Value(root, path)
 	switch v := v.(type) {
 	case nil:

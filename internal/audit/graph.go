@@ -29,6 +29,9 @@ type Graph struct {
 	served  map[string]bool            // names of what answers model calls
 	search  *scope
 	linked  linked // the edges, for rules in Go
+	// gateways are the configurations that were read, problems what was not.
+	gateways map[*manifest.Object][]reading
+	problems []manifest.Problem
 }
 
 type key struct{ kind, namespace, name string }
@@ -46,7 +49,7 @@ func NewGraph(objects []*manifest.Object, opt Options) *Graph {
 		opt:   opt,
 		kinds: map[string][]*manifest.Object{}, named: map[key]*manifest.Object{}, spaces: map[string]map[string][]*manifest.Object{},
 		roles: map[*manifest.Object]RoleOf{}, on: map[*manifest.Object]string{},
-		texts: map[*manifest.Object][]Document{}, targets: map[key][]*manifest.Object{}, served: map[string]bool{},
+		texts: map[*manifest.Object][]Document{}, targets: map[key][]*manifest.Object{}, served: map[string]bool{}, gateways: map[*manifest.Object][]reading{},
 	}
 	for _, o := range objects {
 		g.all = append(g.all, settled(o, opt.Context))
@@ -65,6 +68,7 @@ func NewGraph(objects []*manifest.Object, opt Options) *Graph {
 		g.spaces[kind][o.Namespace] = append(g.spaces[kind][o.Namespace], o)
 	}
 	g.attach()
+	g.readGateways()
 	g.findPath()
 	return g
 }
