@@ -1,13 +1,9 @@
 package audit
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
+	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/hourthree/hourthree/internal/manifest"
 )
@@ -15,21 +11,14 @@ import (
 // objects reads manifests for a test.
 func objects(t testing.TB, text string) []*manifest.Object {
 	t.Helper()
-	d := yaml.NewDecoder(bytes.NewReader([]byte(text)))
-	var list []*manifest.Object
-	for {
-		var v any
-		if err := d.Decode(&v); errors.Is(err, io.EOF) {
-			return list
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		root, ok := plain(v, 0).(map[string]any)
-		if !ok {
-			continue
-		}
-		list = append(list, objectOf(root))
+	set, err := manifest.Read(context.Background(), manifest.Options{Paths: []string{"-"}, Stdin: strings.NewReader(text)})
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, p := range set.Problems {
+		t.Fatalf("line %d: %s", p.Line, p.What)
+	}
+	return set.Objects
 }
 
 func objectOf(root map[string]any) *manifest.Object {
