@@ -8,7 +8,7 @@ import (
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
-// objects reads manifests for a test.
+// objects reads manifests for a test. They must be without fault.
 func objects(t testing.TB, text string) []*manifest.Object {
 	t.Helper()
 	set, err := manifest.Read(context.Background(), manifest.Options{Paths: []string{"-"}, Stdin: strings.NewReader(text)})
@@ -16,24 +16,9 @@ func objects(t testing.TB, text string) []*manifest.Object {
 		t.Fatal(err)
 	}
 	for _, p := range set.Problems {
-		t.Fatalf("line %d: %s", p.Line, p.What)
+		t.Errorf("%+v", p)
 	}
 	return set.Objects
-}
-
-func objectOf(root map[string]any) *manifest.Object {
-	o := &manifest.Object{Root: root, Origin: manifest.Origin{File: "test.yaml", Line: 1}}
-	api, _ := Text(root, "apiVersion")
-	o.Version = api
-	for i := range api {
-		if api[i] == '/' {
-			o.Group, o.Version = api[:i], api[i+1:]
-		}
-	}
-	o.Kind, _ = Text(root, "kind")
-	o.Name, _ = Text(root, "metadata.name")
-	o.Namespace, _ = Text(root, "metadata.namespace")
-	return o
 }
 
 func run1(t testing.TB, in Input, opt Options) *Report {
