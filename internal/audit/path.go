@@ -220,8 +220,10 @@ func layerOf(s step) PathLayer {
 	}
 	if s.o != nil {
 		l.Object = s.o.Ref()
-		line, column := s.o.Position(s.path)
-		l.Place = Place{File: s.o.Origin.File, Line: line, Column: column, Live: s.o.Origin.Live}
+		l.Place = placeOf(s.o, s.path)
+		if s.Line != l.Place.Line {
+			l.Place.Line, l.Place.Column = s.Line, 1
+		}
 	}
 	return l
 }

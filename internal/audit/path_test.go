@@ -151,7 +151,7 @@ func TestPathJSON(t *testing.T) {
 	if bytes.Contains(data, []byte("null")) {
 		t.Errorf("null in %s", data)
 	}
-	for _, want := range []string{`"client":{"group":"apps"`, `"calls":12`, `"file":"test.yaml"`, `"nesting":[]`} {
+	for _, want := range []string{`"client":{"group":"apps"`, `"calls":12`, `"file":"-","line":15`, `"nesting":[]`} {
 		if !bytes.Contains(data, []byte(want)) {
 			t.Errorf("no %s in %s", want, data)
 		}
