@@ -73,13 +73,17 @@ type PathFault struct {
 }
 
 // Paths are the ways from every client workload to models, those that become
-// most calls first, and those of gateways that no client was read for.
+// most calls first, and those of gateways that no client was read for, files of
+// gateways outside of the cluster included.
 func Paths(g *Graph) []Path {
 	var list []Path
 	x := g.edges()
 	all := x.paths()
 	for _, w := range x.workloads {
 		list = append(list, all[w.o]...)
+	}
+	for _, o := range x.files {
+		list = append(list, all[o]...)
 	}
 	worstFirst(list)
 	return list
@@ -90,7 +94,7 @@ func Paths(g *Graph) []Path {
 func PathsOf(g *Graph, o *manifest.Object) []Path { return g.edges().paths()[o] }
 
 // PathOf are the paths of the workload that is named NAME, NAMESPACE/NAME or
-// KIND/NAMESPACE/NAME.
+// KIND/NAMESPACE/NAME, or of the gateway whose own file has the name.
 func PathOf(g *Graph, name string) ([]Path, error) {
 	o, err := g.edges().workload(name)
 	if err != nil {
@@ -135,6 +139,11 @@ func (x *edges) workload(name string) (*manifest.Object, error) {
 		own = own[len(own)-len(parts):]
 		if slices.EqualFunc(own, parts, strings.EqualFold) {
 			found = append(found, w.o)
+		}
+	}
+	for _, o := range x.files {
+		if name == o.Name || name == o.Origin.File {
+			found = append(found, o)
 		}
 	}
 	switch len(found) {

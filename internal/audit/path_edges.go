@@ -34,7 +34,8 @@ type edges struct {
 	ofGateway map[key][]*manifest.Object // routes by their Gateway
 	rules     map[string]*hosts          // DestinationRules by namespace
 	scalers   map[key][]*manifest.Object
-	served    []*workload // gateways
+	served    []*workload        // gateways
+	files     []*manifest.Object // configurations of gateways outside of the cluster
 	mesh      map[string]any
 	meshPlace *manifest.Object
 	ingresses map[string]any  // what ingress-nginx does for all, by its ConfigMap
@@ -87,6 +88,11 @@ func newEdges(g *Graph) *edges {
 		for _, w := range x.labelled(s.Namespace, mapAt(s.Root, "spec.selector")) {
 			x.behind[s] = append(x.behind[s], w)
 			w.before = append(w.before, s)
+		}
+	}
+	for _, o := range g.Objects() {
+		if o.Group == manifest.FileGroup {
+			x.files = append(x.files, o)
 		}
 	}
 	x.cover()

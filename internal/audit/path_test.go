@@ -130,6 +130,27 @@ func TestPathOf(t *testing.T) {
 	}
 }
 
+// A gateway that is configured by a file of its own has an assumed client.
+func TestPathOfAFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "litellm.yaml")
+	text := "model_list: [{model_name: m, litellm_params: {model: openai/m}}]\nrouter_settings: {num_retries: 6}\n"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := manifest.Read(t.Context(), manifest.Options{Paths: []string{name}})
+	if err != nil || len(set.Problems) > 0 {
+		t.Fatal(err, set.Problems)
+	}
+	paths, err := PathOf(NewGraph(set.Objects, Options{}), name)
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%d paths, %v", len(paths), err)
+	}
+	p := paths[0]
+	if p.Known || p.Worst.Calls != 21 || p.To != "api.openai.com" || p.Layers[1].Place.File != name || p.Layers[1].Place.Line != 2 {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestPathsDoNotDependOnOrder(t *testing.T) {
 	all := append(append(example(t, "mesh"), example(t, "kong")...), example(t, "everyday")...)
 	want := treeOf(t, Paths(NewGraph(all, Options{})), 80)

@@ -63,7 +63,7 @@ type tree struct {
 
 // path writes a path, and where others end that are like it.
 func (t *tree) path(p Path, others []Path) {
-	title := p.Client.Kind + " " + p.Client.Namespace + "/" + p.Client.Name
+	title := p.Client.String()
 	if !p.Known {
 		title = "unknown client of " + title
 	}

@@ -71,7 +71,30 @@ func (x *edges) findPaths() map[*manifest.Object][]Path {
 			all[w.o] = x.pathsThrough(w)
 		}
 	}
+	for _, o := range x.files {
+		all[o] = x.pathsOfFile(o)
+	}
 	return all
+}
+
+// pathsOfFile are the ways through a gateway that is configured by a file of its
+// own: whoever calls it is unknown.
+func (x *edges) pathsOfFile(o *manifest.Object) []Path {
+	k := &walk{x: x, known: map[string]bool{}, begin: Path{Client: o.Ref(), client: o, Host: o.Name}}
+	start := trail{}.with(step{Layer: AssumedSDK()}).past(o)
+	for _, r := range x.g.gateways[o] {
+		for _, g := range routesAlike(r, o) {
+			t := start.with(g.step)
+			for _, a := range g.targets {
+				k.end(t, a.host)
+			}
+			if len(g.targets) == 0 {
+				k.end(t.noting("the configuration of %s names no host", o.Name), o.Name)
+			}
+		}
+	}
+	worstFirst(k.found)
+	return k.found
 }
 
 func (x *edges) pathsFrom(w *workload) []Path {
