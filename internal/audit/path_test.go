@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand"
 	"os"
 	"path/filepath"
@@ -97,6 +98,56 @@ func TestProductsOfExamples(t *testing.T) {
 			t.Errorf("%s to %s: %s makes %d calls, %v in the long run, of %d layers; want %d, %v, %d",
 				c.name, c.to, c.class, got.Calls, got.Steady, len(paths[i].Layers), c.calls, c.steady, c.layers)
 		}
+	}
+}
+
+// What each product does for each class of failure.
+func TestLayersOfProducts(t *testing.T) {
+	paths := Paths(NewGraph(example(t, "products"), Options{}))
+	for _, c := range []struct {
+		host, layer                      string
+		connect, reset, server, capacity int
+		budget, perTry, timeout          float64
+	}{
+		{"linkerd", "Linkerd at Service llm/linkerd", 1, 1, 3, 3, 0, 20, 90},
+		{"cilium.llm", "CiliumEnvoyConfig llm/retry", 4, 4, 4, 4, 0.5, 30, 0},
+		{"apisix.example.com", "APISIX at Service llm/vllm", 3, 3, 3, 1, 0, 0, 0}, // three pods
+		{"agent.example.com", "AgentgatewayPolicy llm/agent", 5, 5, 5, 5, 0, 0, 60},
+		{"istio.example.com", "VirtualService llm/llm", 5, 5, 5, 1, 0, 0, 0},
+		{"traefik.example.com", "Traefik Middleware llm/again", 4, 1, 1, 1, 0, 0, 0},
+	} {
+		i := slices.IndexFunc(paths, func(p Path) bool { return p.Host == c.host })
+		if i < 0 || paths[i].To != "llm/vllm" || len(paths[i].Layers) != 2 {
+			t.Errorf("%s: %d of %+v", c.host, i, paths)
+			continue
+		}
+		l := paths[i].Layers[1]
+		want := map[layers.Class]int{layers.Connect: c.connect, layers.Reset: c.reset, layers.Server: c.server, layers.Capacity: c.capacity}
+		if l.Name != c.layer || !maps.Equal(l.Attempts, want) || l.Budget != c.budget || l.PerTry != c.perTry || l.Timeout != c.timeout {
+			t.Errorf("%s: %+v", c.host, l)
+		}
+		if sdk := paths[i].Layers[0]; sdk.Attempts[layers.Server] != 1 || sdk.Timeout != 300 || sdk.Assumed != "" {
+			t.Errorf("%s: %+v", c.host, sdk)
+		}
+	}
+}
+
+// A gateway that says that it hands out refusals as faults makes those outside
+// of it repeat them.
+func TestHandsAnnotation(t *testing.T) {
+	all := example(t, "seven")
+	before, _ := PathOf(NewGraph(all, Options{}), "copilot")
+	for _, o := range all {
+		if o.Kind == "Deployment" && o.Name == "llm-gateway" {
+			o.Root["metadata"].(map[string]any)["annotations"] = map[string]any{HandsAnnotation: "429=5xx, nonsense, 429=500"}
+		}
+		if o.Kind == "BackendTrafficPolicy" {
+			o.Root["spec"].(map[string]any)["retry"] = map[string]any{"numRetries": 1.0}
+		}
+	}
+	after, _ := PathOf(NewGraph(all, Options{}), "copilot")
+	if was, is := before[0].Products[3].Calls, after[0].Products[3].Calls; was != 49 || is != 98 {
+		t.Errorf("429 made %d calls, and %d where it is handed out as 5xx; want 49 and 98", was, is)
 	}
 }
 

@@ -177,7 +177,9 @@ func (k *walk) call(t trail, w *workload, a address) {
 	switch {
 	case len(routes) == 0 && has && !a.tls && (x.service(a.host, w.o.Namespace) != nil || len(x.entries.named(host, nil)) > 0):
 		k.arrive(t.with(x.istioDefault(w, host)), w.o.Namespace, a.host)
-	case len(routes) == 0 || istio && (known && !has || a.tls):
+	case istio && a.tls:
+		k.arrive(t.noting("VirtualService %s does not see the call: it is TLS", placeName(routes[0])), w.o.Namespace, a.host)
+	case len(routes) == 0 || istio && known && !has:
 		k.arrive(t, w.o.Namespace, a.host)
 	default:
 		if istio && !known {
@@ -272,7 +274,7 @@ func (k *walk) enterService(t trail, s *manifest.Object) {
 	t = t.with(k.x.serviceSteps(s)...)
 	behind := k.x.behind[s]
 	if name := textAt(s.Root, "spec.externalName"); name != "" && len(t.seen) < maxSteps {
-		k.arrive(t.past(s), s.Namespace, name+".") // a host outside, not a name of the cluster
+		k.arrive(t.past(s), s.Namespace, name)
 		return
 	}
 	if len(behind) == 0 {
