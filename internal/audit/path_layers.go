@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,8 +48,10 @@ type step struct {
 }
 
 func newStep(o *manifest.Object, path string, l layers.Layer) step {
-	l.File = o.Origin.File
-	l.Line, _ = o.Position(path)
+	l.File = cmp.Or(l.File, o.Origin.File)
+	if l.Line == 0 {
+		l.Line = placeOf(o, path).Line
+	}
 	return step{l, o, path}
 }
 

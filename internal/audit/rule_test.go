@@ -60,9 +60,9 @@ func hitsOf(t *testing.T, id, text string) []Hit {
 }
 
 func TestNearMissesOfRules(t *testing.T) {
-	files, _ := filepath.Glob("testdata/near/*-graph.yaml")
+	files, _ := filepath.Glob("testdata/near/graph/*.yaml")
 	count := map[string]int{}
-	for _, name := range append(files, "testdata/near/PTH.yaml") {
+	for _, name := range files {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
