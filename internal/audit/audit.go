@@ -48,7 +48,7 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 		return nil, err
 	}
 	r := &run{g: NewGraph(in.Objects, opt), in: in, served: kindsServed(in.Served)}
-	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: append(misdeclared(r.g), in.Problems...), Roles: r.g.Roles()}
+	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: slices.Concat(misdeclared(r.g), in.Problems, r.g.problems), Roles: r.g.Roles()}
 	for _, c := range checks {
 		if err := r.check(ctx, c); err != nil {
 			return nil, err
@@ -130,7 +130,7 @@ func (r *run) gaps(c *Check) *undecided {
 		if gap.Reason == Absent && !reported {
 			continue
 		}
-		if c.When == "" && gap.Reason != Absent {
+		if c.When == "" && c.Scope != "gateway" && gap.Reason != Absent {
 			stop = u
 		}
 		if reported || stop == u && !r.any(c) {

@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -24,7 +25,15 @@ type Document struct {
 
 // Documents are the entries of a ConfigMap that are YAML or JSON with an object
 // at their root, in the order of their keys.
-func (g *Graph) Documents(o *manifest.Object) []Document { return g.texts[o] }
+func (g *Graph) Documents(o *manifest.Object) []Document {
+	if o.Group == manifest.FileGroup { // a gateway's own file is its one document
+		if o.Root == nil {
+			return nil
+		}
+		return []Document{{Key: path.Base(o.Name), Root: o.Root}}
+	}
+	return g.texts[o]
+}
 
 func documents(o *manifest.Object) []Document {
 	data, err := Object(o.Root, "data")

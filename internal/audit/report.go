@@ -21,6 +21,9 @@ func (r *run) finding(c *Check, o *manifest.Object, h Hit) Finding {
 		Object: o.Ref(), Container: h.Container, Place: placeOf(o, h.Path), Path: h.Path,
 		Observed: h.Observed, Expected: cmp.Or(h.Expected, c.Expected), Related: []RelatedPlace{}, Incidents: r.incidents(c.ID), Drill: c.Drill, on: o,
 	}
+	if h.Line > 0 {
+		f.Place.Line, f.Place.Column = h.Line, 1
+	}
 	for _, rel := range h.Related {
 		if rel.Object != nil {
 			f.Related = append(f.Related, RelatedPlace{rel.Object.Ref(), placeOf(rel.Object, rel.Path), rel.Path, rel.Note})

@@ -95,6 +95,8 @@ func (s *scope) seed(o *manifest.Object) {
 		s.mark(o, "kind "+o.Kind)
 	case o.Group == manifest.FileGroup:
 		s.mark(o, "configuration of "+o.Kind)
+	case leads(s.g.gateways[o]) != "":
+		s.mark(o, leads(s.g.gateways[o]))
 	}
 	if kindOf(o) == "ConfigMap" {
 		s.g.texts[o] = documents(o)
