@@ -518,3 +518,20 @@ func TestObserved(t *testing.T) {
 		}
 	}
 }
+
+// A configuration in a ConfigMap that cannot be read is not a pass.
+func TestADocumentThatCannotBeRead(t *testing.T) {
+	for name, text := range map[string]string{"broken": "model_list: [", "long": "a: " + strings.Repeat("x", maxDocument)} {
+		list := objects(t, `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: llm, labels: {hourthree.dev/role: config}}
+data: {config.yaml: "a: b"}
+`)
+		list[0].Root["data"] = map[string]any{"config.yaml": text}
+		r := run1(t, Input{Objects: list}, Options{Checks: []string{"RTY-019"}})
+		if len(r.Open) != 1 || r.Open[0].Reason != Unreadable || !strings.HasPrefix(r.Open[0].Detail, "data[config.yaml] is not") {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
