@@ -167,6 +167,7 @@ func (x *edges) configs(w *workload) []gateway {
 				list = append(list, g)
 			}
 		}
+		list = append(list, x.g.proxied(m)...)
 	}
 	if hands := x.handsOf(w); hands != nil {
 		for i := range list {

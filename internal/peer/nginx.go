@@ -120,7 +120,7 @@ func tail(file string, n int) string {
 }
 
 // harmless are files of the distribution that set types and parameters only.
-var harmless = []string{"mime.types", "fastcgi_params", "fastcgi.conf", "uwsgi_params", "scgi_params", "proxy_params", "koi-utf", "koi-win", "win-utf"}
+var harmless = []string{"mime.types", "fastcgi_params", "fastcgi.conf", "uwsgi_params", "scgi_params", "proxy_params", "koi-utf", "koi-win", "win-utf", "options-ssl-nginx.conf"}
 
 // expand puts the directives of given files in the place of their includes.
 func (n *nginx) expand(list []*directive, outer *directive, seen map[*manifest.Object]bool) {
@@ -282,7 +282,9 @@ func (n *nginx) one(d *directive, name string) *directive {
 func (n *nginx) add(pass *directive) {
 	route := Route{Name: n.routeName(pass), Spot: n.spot(pass)}
 	n.targets(pass, &route)
-	route.Models = evidence(route.Targets, route.Name, pass.arg(0))
+	if !aside(pass) {
+		route.Models = evidence(route.Targets, route.Name, pass.arg(0))
+	}
 	n.retry(pass, &route)
 	prefix := strings.TrimSuffix(pass.name, "pass")
 	route.Timers = Timers{
@@ -292,6 +294,16 @@ func (n *nginx) add(pass *directive) {
 	}
 	route.Limits = n.limits(pass)
 	n.r.add(route)
+}
+
+// aside says that a location is of probes, pages or files beside the models.
+func aside(pass *directive) bool {
+	for o := pass.outer; o != nil; o = o.outer {
+		if o.name == "location" && asides.MatchString(strings.Join(o.args, " ")) {
+			return true
+		}
+	}
+	return false
 }
 
 func (n *nginx) routeName(pass *directive) string {
@@ -385,7 +397,7 @@ func (n *nginx) upstream(u *directive, route *Route) {
 			continue
 		}
 		host := hostOf(s.arg(0))
-		t := Target{Name: host, Host: host, Spot: n.spot(s)}
+		t := Target{Name: s.arg(0), Host: host, Spot: n.spot(s)}
 		t.Provider, t.Region = locate(host)
 		route.Targets = append(route.Targets, t)
 		route.More = route.More || slices.Contains(s.args, "resolve") || host == ""
@@ -448,8 +460,9 @@ func (n *nginx) retry(pass *directive, route *Route) {
 		return
 	}
 	nextUpstream(&route.Retry, count, at(set(true, spot), spot))
-	if route.Breaker.Kind.V == Consecutive && !slices.ContainsFunc(on, func(c string) bool { return strings.HasPrefix(c, "http_5") }) {
-		route.Breaker.Blind = "answers with an error"
+	// An answer with an error counts only where it would be repeated.
+	if route.Breaker.Kind.V == Consecutive && route.Retry.Attempts[layers.Server].V < 2 && route.Retry.Attempts[layers.Server].Known() {
+		route.Breaker.Blind = "answers with an error to a POST"
 	}
 }
 
