@@ -58,16 +58,17 @@ type reading struct {
 }
 
 // readings reads the configurations of gateways in an object.
-func readings(o *manifest.Object, given []*manifest.Object) (list []reading, problems []manifest.Problem) {
+func readings(o *manifest.Object, files *peer.Files) (list []reading, problems []manifest.Problem) {
 	if o.Group == manifest.FileGroup {
-		g, notes := peer.Read(o, given...)
+		g, notes := peer.Read(o, files)
 		if g != nil {
 			list = append(list, reading{gateway: g, doc: o})
 		}
 		return list, notes
 	}
+	inside := peer.NewFiles(o.Embedded())
 	for _, e := range o.Embedded() {
-		g, notes := peer.Read(e, o.Embedded()...)
+		g, notes := peer.Read(e, inside)
 		if g == nil {
 			continue
 		}
@@ -90,23 +91,15 @@ func leads(list []reading) string {
 	return ""
 }
 
-// maxGiven bounds the files among which the includes of one are looked for.
-const maxGiven = 200
-
 // readGateways reads all configurations once; what could not be read of them is
 // noted when they lead to models.
 func (g *Graph) readGateways() {
-	var given []*manifest.Object
-	for _, o := range g.all {
-		if o.Group == manifest.FileGroup && o.Kind == peer.Nginx && len(given) < maxGiven {
-			given = append(given, o)
-		}
-	}
+	files := peer.NewFiles(g.all)
 	for _, o := range g.all {
 		if o.Group != manifest.FileGroup && len(o.Embedded()) == 0 {
 			continue
 		}
-		list, problems := readings(o, given)
+		list, problems := readings(o, files)
 		g.gateways[o] = list
 		if leads(list) != "" || o.Group == manifest.FileGroup {
 			g.problems = append(g.problems, problems...)
