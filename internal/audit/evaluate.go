@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -110,7 +112,21 @@ func (g *Graph) rule(c *Check, o *manifest.Object) (hits []Hit, err error) {
 			return nil, &undecided{h.Open, h.Observed}
 		}
 	}
+	hits = slices.DeleteFunc(hits, func(h Hit) bool { return !g.about(o, h.Path) })
 	return hits[:min(len(hits), maxHits)], nil
+}
+
+var routeRule = regexp.MustCompile(`^(spec\.(?:http|rules)\[)[0-9]+\]`)
+
+// about says whether a path is outside of the rules of a route, or in one that is
+// about models.
+func (g *Graph) about(o *manifest.Object, path string) bool {
+	m := routeRule.FindStringSubmatch(path)
+	if m == nil {
+		return true
+	}
+	rule, _ := Value(o.Root, m[0])
+	return g.concerns(o, m[1]+"]", rule)
 }
 
 // elements are what a check's each names in an object.

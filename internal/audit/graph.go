@@ -75,7 +75,7 @@ func NewGraph(objects []*manifest.Object, opt Options) *Graph {
 
 // settled is the object with its namespace, a copy where it named none.
 func settled(o *manifest.Object, context string) *manifest.Object {
-	if o.Namespace != "" || o.Group == manifest.FileGroup || slices.Contains(clusterWide, o.Kind) {
+	if o.Namespace != "" || o.Group == manifest.FileGroup || o.Origin.Live || manifest.ClusterWide(o.Group, o.Kind) {
 		return o
 	}
 	c := *o

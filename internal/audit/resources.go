@@ -62,12 +62,6 @@ var groups = func() map[string]string {
 	return m
 }()
 
-// clusterWide are the kinds without a namespace.
-var clusterWide = []string{
-	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "GatewayClass", "IngressClass", "Namespace",
-	"Node", "PersistentVolume", "PriorityClass", "StorageClass", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
-}
-
 // Resources are the kinds that the audit can make use of: of all checks, and
 // those that show where a path goes. Not to be changed.
 func Resources() []Resource { return resources }
