@@ -128,3 +128,38 @@ func TestEnvoyVirtualHostPolicy(t *testing.T) {
 		t.Errorf("%v %+v", tries(r), r.Timers)
 	}
 }
+
+// The success rate is a rule on the share, from five hosts on.
+func TestEnvoySuccessRate(t *testing.T) {
+	text := strings.Replace(envoyYAML, ", enforcing_failure_percentage: 100", "", 1)
+	g, _ := one(t, "envoy.yaml", text)
+	if b := route(t, g, "llm /v1/ providers").Breaker; !Is(b.Kind, Consecutive) {
+		t.Errorf("two hosts: %+v", b)
+	}
+	host := "        - endpoint: {address: {socket_address: {address: api.openai.com, port_value: 443}}}\n"
+	g, _ = one(t, "envoy.yaml", strings.Replace(text, host, strings.Repeat(host, 4), 1))
+	if b := route(t, g, "llm /v1/ providers").Breaker; !Is(b.Kind, Ratio) || b.Hosts != 5 {
+		t.Errorf("five hosts: %+v", b)
+	}
+}
+
+// A variable is followed to what was set, and no further.
+func TestNginxVariables(t *testing.T) {
+	g, _ := one(t, "nginx.conf", `server {
+  set $up https://api.openai.com;
+  location /a { proxy_pass $up; }
+  location /b { proxy_pass $up:8443; }
+  location /c { proxy_pass https://$upper; }
+  location /d { proxy_pass https://${host}.example.com; }
+}
+`)
+	for name, want := range map[string]string{"/a": "api.openai.com", "/b": "api.openai.com", "/c": "", "/d": ""} {
+		r := route(t, g, name)
+		switch {
+		case want == "" && (len(r.Targets) > 0 || !r.More):
+			t.Errorf("%s: %+v", name, r.Targets)
+		case want != "" && (len(r.Targets) != 1 || r.Targets[0].Host != want):
+			t.Errorf("%s: %+v", name, r.Targets)
+		}
+	}
+}

@@ -393,6 +393,9 @@ func TestHAProxy(t *testing.T) {
 	if got := tries(plain); got != [4]int{1, 1, 1, 1} || !Is(plain.Breaker.Kind, None) || plain.Targets[0].Provider != "openai" {
 		t.Errorf("plain %v %+v", got, plain)
 	}
+	if plain.Spot.Line != 27 || plain.Targets[0].Spot.Line != 29 {
+		t.Errorf("behind a continued line: %d, %d", plain.Spot.Line, plain.Targets[0].Spot.Line)
+	}
 	if len(g.Routes) != 3 {
 		t.Errorf("%d routes: one in mode tcp has no answers", len(g.Routes))
 	}
