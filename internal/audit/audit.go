@@ -185,7 +185,11 @@ func (r *run) one(ctx context.Context, c *Check, o *manifest.Object) error {
 
 // pruned says that a field may be absent because the cluster does not know it.
 func (r *run) pruned(c *Check, o *manifest.Object) bool {
-	return c.Channel != "" && o.Origin.Live && r.served != nil && !r.served[groups[c.Channel]+"/"+c.Channel]
+	if c.Channel == "" || !o.Origin.Live || r.served == nil || r.served[groups[c.Channel]+"/"+c.Channel] {
+		return false
+	}
+	list, _ := r.g.elements(o, c.Each)
+	return !slices.ContainsFunc(list, func(e element) bool { v, _ := Value(e.it, c.Field); return v != nil })
 }
 
 func (r *run) open(c *Check, o *manifest.Object, u *undecided) {

@@ -48,6 +48,8 @@ type Finding struct {
 	Incidents []string       `json:"incidents"` // ids of the library, best evidenced first
 	Drill     string         `json:"drill,omitempty"`
 	Waiver    *Waiver        `json:"waiver,omitempty"` // of a waived one
+
+	on *manifest.Object // that it is about, for counting: two may have one name
 }
 
 // Place is where a field stands.

@@ -73,13 +73,17 @@ type PathFault struct {
 }
 
 // Paths are the ways from every client workload to models, those that become
-// most calls first, and those of gateways that no client was read for.
+// most calls first, and those of gateways that no client was read for, files of
+// gateways outside of the cluster included.
 func Paths(g *Graph) []Path {
 	var list []Path
 	x := g.edges()
 	all := x.paths()
 	for _, w := range x.workloads {
 		list = append(list, all[w.o]...)
+	}
+	for _, o := range x.files {
+		list = append(list, all[o]...)
 	}
 	worstFirst(list)
 	return list
@@ -90,7 +94,7 @@ func Paths(g *Graph) []Path {
 func PathsOf(g *Graph, o *manifest.Object) []Path { return g.edges().paths()[o] }
 
 // PathOf are the paths of the workload that is named NAME, NAMESPACE/NAME or
-// KIND/NAMESPACE/NAME.
+// KIND/NAMESPACE/NAME, or of the gateway whose own file has the name.
 func PathOf(g *Graph, name string) ([]Path, error) {
 	o, err := g.edges().workload(name)
 	if err != nil {
@@ -135,6 +139,11 @@ func (x *edges) workload(name string) (*manifest.Object, error) {
 		own = own[len(own)-len(parts):]
 		if slices.EqualFunc(own, parts, strings.EqualFold) {
 			found = append(found, w.o)
+		}
+	}
+	for _, o := range x.files {
+		if name == o.Name || name == o.Origin.File {
+			found = append(found, o)
 		}
 	}
 	switch len(found) {
@@ -188,7 +197,7 @@ func finish(p Path, t trail) Path {
 	stack := make([]layers.Layer, len(t.steps))
 	for i, s := range t.steps {
 		stack[i] = s.Layer
-		p.Layers = append(p.Layers, shown(s))
+		p.Layers = append(p.Layers, layerOf(s))
 		if s.Assumed != "" {
 			p.Notes = append(p.Notes, s.Name+": "+s.Assumed)
 		}
@@ -210,7 +219,7 @@ func finish(p Path, t trail) Path {
 	return p
 }
 
-func shown(s step) PathLayer {
+func layerOf(s step) PathLayer {
 	l := PathLayer{
 		Name: s.Name, Product: s.Product, Path: s.path, Attempts: map[layers.Class]int{}, Fallbacks: s.Fallbacks, Budget: s.Budget,
 		Timeout: s.Timeout.Seconds(), PerTry: s.PerTry.Seconds(), Assumed: s.Assumed,
@@ -220,8 +229,10 @@ func shown(s step) PathLayer {
 	}
 	if s.o != nil {
 		l.Object = s.o.Ref()
-		line, column := s.o.Position(s.path)
-		l.Place = Place{File: s.o.Origin.File, Line: line, Column: column, Live: s.o.Origin.Live}
+		l.Place = placeOf(s.o, s.path)
+		if s.Line != l.Place.Line {
+			l.Place.Line, l.Place.Column = s.Line, 1
+		}
 	}
 	return l
 }
@@ -242,6 +253,9 @@ func (p Path) Formula() string {
 	var parts []string
 	for _, l := range p.Layers {
 		part := fmt.Sprintf("%s x%d", l.Name, l.Attempts[p.Worst.Class])
+		if l.Assumed != "" {
+			part += " (assumed)"
+		}
 		if l.Fallbacks > 0 {
 			part += fmt.Sprintf(" on %d targets", l.Fallbacks+1)
 		}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,8 +48,10 @@ type step struct {
 }
 
 func newStep(o *manifest.Object, path string, l layers.Layer) step {
-	l.File = o.Origin.File
-	l.Line, _ = o.Position(path)
+	l.File = cmp.Or(l.File, o.Origin.File)
+	if l.Line == 0 {
+		l.Line = placeOf(o, path).Line
+	}
 	return step{l, o, path}
 }
 
@@ -424,14 +427,7 @@ func (x *edges) ingressSteps(o, s *manifest.Object) []step {
 // nginxStep is what ingress-nginx does. Once a POST has reached a server it is
 // repeated only where non_idempotent is set.
 func (x *edges) nginxStep(o *manifest.Object) step {
-	global := map[string]any{}
-	for _, name := range []string{"ingress-nginx-controller", "nginx-configuration"} {
-		for _, m := range x.g.Kind("ConfigMap") {
-			if m.Name == name {
-				global = mapAt(m.Root, "data")
-			}
-		}
-	}
+	global := x.ingresses
 	const prefix = "nginx.ingress.kubernetes.io/proxy-next-upstream"
 	at := "metadata.annotations[" + prefix
 	words, path := wordsAt(o.Root, at+"]"), at+"]"

@@ -1,16 +1,272 @@
 package audit
 
 import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/hourthree/hourthree/internal/layers"
+	"github.com/hourthree/hourthree/internal/manifest"
 )
 
-func TestTmp(t *testing.T) {
-	b, _ := os.ReadFile(os.Getenv("TMPY"))
-	g := NewGraph(objects(t, string(b)), Options{})
-	for _, r := range g.Roles() {
-		t.Log(r)
+var update = flag.Bool("update-paths", false, "write the trees of paths that are found")
+
+func example(t testing.TB, name string) []*manifest.Object {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "paths", name+".yaml"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	Tree(os.Stdout, Paths(g), 80)
-	Tree(os.Stdout, Paths(g), 44)
+	return objects(t, string(data))
+}
+
+func treeOf(t testing.TB, paths []Path, width int) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Tree(&b, paths, width); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// The trees of the examples are as they were looked at.
+func TestTreesOfExamples(t *testing.T) {
+	files, _ := filepath.Glob("testdata/paths/*.yaml")
+	if len(files) < 6 {
+		t.Fatalf("%d examples", len(files))
+	}
+	for _, f := range files {
+		name := strings.TrimSuffix(filepath.Base(f), ".yaml")
+		t.Run(name, func(t *testing.T) {
+			got := treeOf(t, Paths(NewGraph(example(t, name), Options{})), 80)
+			golden := strings.TrimSuffix(f, ".yaml") + ".txt"
+			if *update {
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got != string(want) {
+				t.Errorf("got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+// What each example comes to, apart from how it is shown.
+func TestProductsOfExamples(t *testing.T) {
+	for _, c := range []struct {
+		name, to string
+		class    layers.Class
+		calls    int
+		steady   float64
+		layers   int
+	}{
+		{"seven", "sc.openai.azure.com", layers.Server, 49, 49, 3},
+		{"everyday", "api.anthropic.com", layers.Server, 108, 3 * 1.2 * 6, 4}, // 54 at each of two targets
+		{"mesh", "api.openai.com", layers.Server, 2 * 4 * 3, 2 * 1.25 * 3, 3},
+		{"mesh", "llm/vllm", layers.Connect, 2 * 3, 6, 2},
+		{"kong", "llm/vllm", layers.Connect, 2 * 6, 12, 2},
+		{"kong", "llm/vllm", layers.Server, 2, 2, 2},
+		{"circle", "llm/one", layers.Server, 3 * 2 * 2, 12, 3},
+		{"unknown", "api.openai.com", layers.Server, 3 * 3 * 6, 3 * 1.1 * 6, 4},
+	} {
+		paths := Paths(NewGraph(example(t, c.name), Options{}))
+		i := slices.IndexFunc(paths, func(p Path) bool { return p.To == c.to })
+		if i < 0 {
+			t.Errorf("%s: no path to %s", c.name, c.to)
+			continue
+		}
+		k := slices.IndexFunc(paths[i].Products, func(p PathProduct) bool { return p.Class == c.class })
+		got := paths[i].Products[k]
+		if got.Calls != c.calls || got.Steady < c.steady*0.999 || got.Steady > c.steady*1.001 || len(paths[i].Layers) != c.layers {
+			t.Errorf("%s to %s: %s makes %d calls, %v in the long run, of %d layers; want %d, %v, %d",
+				c.name, c.to, c.class, got.Calls, got.Steady, len(paths[i].Layers), c.calls, c.steady, c.layers)
+		}
+	}
+}
+
+func TestPathOf(t *testing.T) {
+	g := NewGraph(append(example(t, "seven"), example(t, "mesh")...), Options{})
+	for _, name := range []string{"llm/vllm", "deployment/llm/vllm", "vllm"} {
+		if paths, err := PathOf(g, name); err != nil || len(paths) != 1 || paths[0].Client.Name != "copilot" {
+			t.Errorf("%s: %d paths, %v", name, len(paths), err)
+		}
+	}
+	for name, want := range map[string]string{
+		"copilto":        "the nearest are apps/copilot",
+		"pilot":          "the nearest are apps/copilot",
+		"zzzzzzzz":       "workloads were read, such as",
+		"other/copilot":  "the nearest are apps/copilot",
+		"a/b/c/d":        "there is none",
+		"":               "there is none",
+		"job/apps/vllm":  "there is none",
+		"Deployment/llm": "there is none",
+	} {
+		if _, err := PathOf(g, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", name, err, want)
+		}
+	}
+	both := append(example(t, "seven"), example(t, "circle")...)
+	if _, err := PathOf(NewGraph(both, Options{}), "copilot"); err == nil || !strings.Contains(err.Error(), "Deployment/apps/copilot, Deployment/llm/copilot") {
+		t.Errorf("ambiguous: %v", err)
+	}
+	if _, err := PathOf(NewGraph(nil, Options{}), "copilot"); err == nil || !strings.Contains(err.Error(), "no workload was read") {
+		t.Errorf("nothing read: %v", err)
+	}
+}
+
+// A gateway that is configured by a file of its own has an assumed client.
+func TestPathOfAFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "litellm.yaml")
+	text := "model_list: [{model_name: m, litellm_params: {model: openai/m}}]\nrouter_settings: {num_retries: 6}\n"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, err := manifest.Read(t.Context(), manifest.Options{Paths: []string{name}})
+	if err != nil || len(set.Problems) > 0 {
+		t.Fatal(err, set.Problems)
+	}
+	paths, err := PathOf(NewGraph(set.Objects, Options{}), name)
+	if err != nil || len(paths) != 1 {
+		t.Fatalf("%d paths, %v", len(paths), err)
+	}
+	p := paths[0]
+	if p.Known || p.Worst.Calls != 21 || p.To != "api.openai.com" || p.Layers[1].Place.File != name || p.Layers[1].Place.Line != 2 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestPathsDoNotDependOnOrder(t *testing.T) {
+	all := append(append(example(t, "mesh"), example(t, "kong")...), example(t, "everyday")...)
+	want := treeOf(t, Paths(NewGraph(all, Options{})), 80)
+	rapid.Check(t, func(rt *rapid.T) {
+		mixed := slices.Clone(all)
+		rand.New(rand.NewSource(rapid.Int64().Draw(rt, "order"))).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+		if got := treeOf(t, Paths(NewGraph(mixed, Options{})), 80); got != want {
+			rt.Fatalf("got:\n%s\nwant:\n%s", got, want)
+		}
+	})
+}
+
+// The JSON has lists where there is nothing, and no secret.
+func TestPathJSON(t *testing.T) {
+	data, err := json.Marshal(Paths(NewGraph(example(t, "kong"), Options{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(data, []byte("null")) {
+		t.Errorf("null in %s", data)
+	}
+	for _, want := range []string{`"client":{"group":"apps"`, `"calls":12`, `"file":"-","line":15`, `"nesting":[]`} {
+		if !bytes.Contains(data, []byte(want)) {
+			t.Errorf("no %s in %s", want, data)
+		}
+	}
+}
+
+func TestTreeFitsItsWidth(t *testing.T) {
+	paths := append(Paths(NewGraph(example(t, "unknown"), Options{})), Paths(NewGraph(example(t, "everyday"), Options{}))...)
+	for _, width := range []int{-1, 0, 10, 40, 53, 80, 200} {
+		most := max(width, leastWidth)
+		if width <= 0 {
+			most = defaultWidth
+		}
+		for line := range strings.Lines(treeOf(t, paths, width)) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > most {
+				t.Errorf("width %d: a line of %d: %q", width, n, line)
+			}
+		}
+	}
+	if got := treeOf(t, nil, 80); got != "no path to a model was found\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+// Names come from whoever wrote the objects, and go to a terminal.
+func TestTreeHasNoCommandsForTheTerminal(t *testing.T) {
+	p := Path{Client: manifest.Ref{Kind: "Deployment", Name: "a\x1b[31mb\u009bc\r\nd"}, Worst: PathProduct{}}
+	if got := treeOf(t, []Path{p}, 80); strings.ContainsAny(got, "\x1b\u009b\r") || !strings.Contains(got, "a[31mbcd") {
+		t.Errorf("%q", got)
+	}
+}
+
+// A graph in which every gateway leads to every other has more paths than atoms;
+// the walk ends, and says that it did not go on.
+func TestWalkIsBounded(t *testing.T) {
+	const n = 12
+	var targets []string
+	for i := range n {
+		targets = append(targets, fmt.Sprintf("{model_name: m%d, litellm_params: {model: openai/m, api_base: 'http://g%d:1'}}", i, i))
+	}
+	text := `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: copilot, namespace: llm}
+spec: {template: {metadata: {labels: {app: c}}, spec: {containers: [{name: app, image: a, env: [{name: OPENAI_BASE_URL, value: "http://g0:1"}]}]}}}
+`
+	for i := range n {
+		text += fmt.Sprintf(`
+---
+apiVersion: v1
+kind: Service
+metadata: {name: g%[1]d, namespace: llm}
+spec: {selector: {app: g%[1]d}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: g%[1]d, namespace: llm}
+spec:
+  template:
+    metadata: {labels: {app: g%[1]d}}
+    spec: {containers: [{name: main, image: "ghcr.io/berriai/litellm:v1"}], volumes: [{name: c, configMap: {name: all}}]}
+`, i)
+	}
+	text += "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: all, namespace: llm}\ndata:\n  config.yaml: \"{model_list: [" + strings.Join(targets, ", ") + "]}\"\n"
+	start := time.Now()
+	paths, err := PathOf(NewGraph(objects(t, text), Options{}), "copilot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) != maxPaths || time.Since(start) > 5*time.Second {
+		t.Errorf("%d paths in %s", len(paths), time.Since(start))
+	}
+	if !slices.ContainsFunc(paths, func(p Path) bool { return slices.Contains(p.Notes, "there are more paths, which were not followed") }) {
+		t.Error("no path says that there are more")
+	}
+}
+
+func TestNamesOfHosts(t *testing.T) {
+	g := NewGraph(example(t, "mesh"), Options{})
+	for host, want := range map[string]string{
+		"llm-gateway.llm": "llm-gateway.llm.svc.cluster.local", "llm-gateway.llm.svc": "llm-gateway.llm.svc.cluster.local",
+		"llm-gateway.llm.svc.cluster.local": "llm-gateway.llm.svc.cluster.local", "vllm": "vllm.apps.svc.cluster.local",
+		"api.openai.com": "api.openai.com", "*.llm.svc.cluster.local": "*.llm.svc.cluster.local",
+	} {
+		if got := g.edges().fullIn(host, "apps"); got != want {
+			t.Errorf("%s is %s, want %s", host, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"https://LLM.example.com:8443/v1": "llm.example.com", "llm.example.com/v1": "llm.example.com", "http://$(HOST)/v1": "", "": "",
+		"os.environ/URL": "os.environ", "http://[::1]:80": "::1", "https://": "",
+	} {
+		if a, _ := parseAddress(text); a.host != want {
+			t.Errorf("%q has host %q, want %q", text, a.host, want)
+		}
+	}
 }
