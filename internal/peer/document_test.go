@@ -163,3 +163,11 @@ func TestNginxVariables(t *testing.T) {
 		}
 	}
 }
+
+// A config that names no provider leaves the target to the caller.
+func TestPortkeyCallerChooses(t *testing.T) {
+	g, _ := one(t, "config.json", `{"retry": {"attempts": 3, "on_status_codes": [429]}}`)
+	if r := g.Routes[0]; len(r.Targets) != 0 || !r.More || tries(r) != [4]int{1, 1, 1, 4} {
+		t.Errorf("%+v", r)
+	}
+}
