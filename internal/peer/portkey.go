@@ -25,6 +25,9 @@ func readPortkey(r *reader) {
 		return
 	}
 	route.Breaker.Hosts = len(route.Targets)
+	if route.More && len(route.Targets) == 0 {
+		route.Breaker.Kind = unknown[Kind](root)
+	}
 	r.add(route)
 }
 
