@@ -133,9 +133,6 @@ func (r *run) gaps(c *Check) *undecided {
 		}
 		u := &undecided{gap.Reason, gap.detail()}
 		reported := slices.Contains(c.Kinds, gap.Kind)
-		if gap.Reason == Absent && !reported {
-			continue
-		}
 		if c.When == "" && c.Scope != "gateway" && gap.Reason != Absent {
 			stop = u
 		}
