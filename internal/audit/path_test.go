@@ -114,6 +114,7 @@ func TestLayersOfProducts(t *testing.T) {
 		{"apisix.example.com", "APISIX at Service llm/vllm", 3, 3, 3, 1, 0, 0, 0}, // three pods
 		{"agent.example.com", "AgentgatewayPolicy llm/agent", 5, 5, 5, 5, 0, 0, 60},
 		{"istio.example.com", "VirtualService llm/llm", 5, 5, 5, 1, 0, 0, 0},
+		{"gamma.llm.svc.cluster.local", "HTTPRoute llm/gamma", 2, 2, 2, 1, 0, 0, 0},
 		{"traefik.example.com", "Traefik Middleware llm/again", 4, 1, 1, 1, 0, 0, 0},
 	} {
 		i := slices.IndexFunc(paths, func(p Path) bool { return p.Host == c.host })
@@ -128,6 +129,64 @@ func TestLayersOfProducts(t *testing.T) {
 		}
 		if sdk := paths[i].Layers[0]; sdk.Attempts[layers.Server] != 1 || sdk.Timeout != 300 || sdk.Assumed != "" {
 			t.Errorf("%s: %+v", c.host, sdk)
+		}
+	}
+}
+
+// A Gateway is also reached by the Service that its controller makes for it.
+func TestGatewayByItsService(t *testing.T) {
+	data, err := os.ReadFile("testdata/paths/everyday.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{
+		"envoy-infra-edge-12ab34cd.envoy-gateway-system": 108, "envoy-infra-edge.envoy-gateway-system.svc.cluster.local": 108,
+		"edge.infra": 108, "edge-eg.infra.svc": 108, "made.infra": 108,
+		"edge.apps": 3, "envoy-other-edge-12ab34cd.envoy-gateway-system": 3,
+	} {
+		text := strings.ReplaceAll(string(data), "https://llm.example.com", "http://"+host+":8080") + `
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: made
+  namespace: infra
+  labels: {gateway.envoyproxy.io/owning-gateway-name: edge, gateway.envoyproxy.io/owning-gateway-namespace: infra}
+spec: {selector: {app: envoy}}
+`
+		paths, err := PathOf(NewGraph(objects(t, text), Options{}), "agent")
+		if err != nil || len(paths) == 0 || paths[0].Worst.Calls != want {
+			t.Errorf("%s: %v, %d paths: %s", host, err, len(paths), treeOf(t, paths, 80))
+		}
+	}
+}
+
+// A VirtualService for HTTP does not see what its callers encrypt, and one that
+// is not exported or stands behind no sidecar does nothing.
+func TestVirtualServiceThatDoesNotApply(t *testing.T) {
+	data, err := os.ReadFile("testdata/paths/mesh.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, old, new string
+		calls          int
+	}{
+		{"it applies", "", "", 24},
+		{"TLS", "http://llm-gateway.llm", "https://llm-gateway.llm", 6},
+		{"no sidecar", "istio-injection: enabled", "istio-injection: disabled", 6},
+		{"for gateways only", "  hosts: [llm-gateway.llm.svc.cluster.local]", "  hosts: [llm-gateway.llm.svc.cluster.local]\n  gateways: [edge/public]", 6}, // what is left is Istio's default
+		{"exported to others", "  hosts: [llm-gateway.llm.svc.cluster.local]", "  hosts: [llm-gateway.llm.svc.cluster.local]\n  exportTo: [other]", 6},
+		{"no namespace was read", "kind: Namespace", "kind: Other", 24},
+	} {
+		paths, err := PathOf(NewGraph(objects(t, strings.Replace(string(data), c.old, c.new, 1)), Options{}), "copilot")
+		if err != nil || len(paths) == 0 || paths[0].Products[0].Calls != c.calls {
+			t.Errorf("%s: %v: %s", c.name, err, treeOf(t, paths, 80))
+			continue
+		}
+		sees := slices.ContainsFunc(paths[0].Layers, func(l PathLayer) bool { return strings.HasPrefix(l.Name, "VirtualService") })
+		if sees != (c.calls == 24) {
+			t.Errorf("%s: %s", c.name, treeOf(t, paths, 80))
 		}
 	}
 }
