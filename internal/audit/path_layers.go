@@ -78,14 +78,18 @@ func (x *edges) sdk(w *workload, c Container, vars []variable, product string) s
 			break
 		}
 	}
-	for _, at := range []string{"spec.template.metadata", "metadata"} {
+	limit := time.Duration(0)
+	for _, at := range []string{"metadata", "spec.template.metadata"} {
 		place := at + ".annotations[" + RetriesAnnotation + "]"
 		if n, err := strconv.Atoi(textAt(w.o.Root, place)); err == nil && n >= 0 {
 			l.Attempts, l.Assumed, path = layers.Same(plusOne(n)), "", place
 		}
 		if d, err := Duration(w.o.Root, at+".annotations["+TimeoutAnnotation+"]"); err == nil && d > 0 {
-			l.Timeout = d
+			limit = d
 		}
+	}
+	if limit > 0 || l.Assumed == "" {
+		l.Timeout = limit // the default is not assumed of one who states something else
 	}
 	return newStep(w.o, path, l)
 }

@@ -83,6 +83,12 @@ func TestProductsOfExamples(t *testing.T) {
 		{"mesh", "llm/vllm", layers.Connect, 2 * 3, 6, 2},
 		{"kong", "llm/vllm", layers.Connect, 2 * 6, 12, 2},
 		{"kong", "llm/vllm", layers.Server, 2, 2, 2},
+		{"backends", "llm/vllm", layers.Server, 5, 5, 2},
+		{"backends", "one.example.net", layers.Server, 1, 1, 1},
+		{"backends", "two.example.net", layers.Server, 1, 1, 1},
+		{"backends", "Service llm/absent", layers.Server, 1, 1, 1},
+		{"backends", "api.openai.com", layers.Server, 1, 1, 1},
+		{"backends", "nowhere.example.org", layers.Server, 1, 1, 1},
 		{"circle", "llm/one", layers.Server, 3 * 2 * 2, 12, 3},
 		{"unknown", "api.openai.com", layers.Server, 3 * 3 * 6, 3 * 1.1 * 6, 4},
 	} {

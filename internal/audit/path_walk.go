@@ -199,6 +199,9 @@ func (x *edges) istioDefault(w *workload, host string) step {
 	if b, _ := rules.section("retryBudget"); b != nil {
 		l.Budget = share(b, "percent", 20)
 	}
+	if l.Assumed == "" {
+		return newStep(x.meshPlace, "data[mesh]", l)
+	}
 	return newStep(w.o, "metadata", l)
 }
 
