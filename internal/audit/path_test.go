@@ -261,6 +261,9 @@ func TestPathOfAFile(t *testing.T) {
 	if err != nil || len(paths) != 1 {
 		t.Fatalf("%d paths, %v", len(paths), err)
 	}
+	if _, err := PathOf(NewGraph(set.Objects, Options{}), "zzzz"); err == nil || !strings.Contains(err.Error(), "1 workloads were read, such as") {
+		t.Error(err)
+	}
 	p := paths[0]
 	if p.Known || p.Worst.Calls != 21 || p.To != "api.openai.com" || p.Layers[1].Place.File != name || p.Layers[1].Place.Line != 2 {
 		t.Errorf("%+v", p)
