@@ -199,6 +199,9 @@ func (x *edges) istioDefault(w *workload, host string) step {
 	if b, _ := rules.section("retryBudget"); b != nil {
 		l.Budget = share(b, "percent", 20)
 	}
+	if l.Assumed == "" {
+		return newStep(x.meshPlace, "data[mesh]", l)
+	}
 	return newStep(w.o, "metadata", l)
 }
 
@@ -218,7 +221,7 @@ func (k *walk) arrive(t trail, namespace, host string) {
 	}
 	routes := x.routes.named(host, nil)
 	if len(routes) == 0 && !Provider(host) && len(x.entries.named(host, nil)) == 0 {
-		if routes = x.routes.any; len(routes) > maxAny {
+		if routes = kept(x.routes.any, x.g.On); len(routes) > maxAny {
 			t, routes = t.noting("%d routes name no host, none of them was followed", len(routes)), nil
 		} else if len(routes) > 0 {
 			t = t.noting("%s is taken to be served by a route that names no host", host)
