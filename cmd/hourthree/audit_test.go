@@ -40,8 +40,8 @@ func clusterOf(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// session is a command in a document, what it prints, and its exit code.
-type session struct {
+// example is a command in a document, what it prints, and its exit code.
+type example struct {
 	line    int
 	command string
 	want    []string
@@ -50,10 +50,10 @@ type session struct {
 
 var exited = regexp.MustCompile(`^\[exit (\d)\]$`)
 
-// sessions are what stands in the console blocks of a document: "$ command",
+// examplesOf are what stands in the console blocks of a document: "$ command",
 // the output, and "[exit N]" where that is not 0. A line of dots alone stands for
 // any lines.
-func sessions(text string) (list []session) {
+func examplesOf(text string) (list []example) {
 	in := false
 	for i, line := range strings.Split(text, "\n") {
 		switch {
@@ -61,7 +61,7 @@ func sessions(text string) (list []session) {
 			in = line == "```console"
 		case !in:
 		case strings.HasPrefix(line, "$ "):
-			list = append(list, session{line: i + 1, command: line[2:], code: "0"})
+			list = append(list, example{line: i + 1, command: line[2:], code: "0"})
 		case exited.MatchString(line):
 			list[len(list)-1].code = exited.FindStringSubmatch(line)[1]
 		default:
@@ -97,7 +97,7 @@ func TestTheAuditDocumentIsRight(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := string(data)
-	list := sessions(text)
+	list := examplesOf(text)
 	if len(list) < 10 {
 		t.Fatalf("%d commands", len(list))
 	}
