@@ -1,0 +1,287 @@
+package audit
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hourthree/hourthree/internal/layers"
+	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/peer"
+)
+
+// variable is an environment variable of a container, as far as it can be read.
+type variable struct {
+	name, value string
+	path        string // within the workload
+	known       bool
+}
+
+// variables are those of a container, with what it takes from ConfigMaps. All is
+// false where some may be hidden in a Secret or in a ConfigMap that was not read.
+func (x *edges) variables(w *workload, c Container) (vars []variable, all bool) {
+	all = true
+	for _, from := range listAt(c.Root, "envFrom") {
+		m := x.g.Get("ConfigMap", w.o.Namespace, textAt(from, "configMapRef.name"))
+		if m == nil {
+			all = false
+			continue
+		}
+		data := mapAt(m.Root, "data")
+		for _, k := range sortedKeys(data) {
+			vars = append(vars, variable{textAt(from, "prefix") + k, plainText(data[k]), c.Path + ".envFrom", true})
+		}
+	}
+	values := map[string]string{}
+	for _, v := range vars {
+		values[v.name] = v.value
+	}
+	for i, e := range Envs(c.Root) {
+		v := variable{name: e.Name, value: e.Value, path: c.Path + "." + e.Path, known: !e.From}
+		if e.From {
+			ref := valueAt(listAt(c.Root, "env")[i], "valueFrom.configMapKeyRef")
+			if m := x.g.Get("ConfigMap", w.o.Namespace, textAt(ref, "name")); m != nil {
+				v.value = textAt(m.Root, "data["+textAt(ref, "key")+"]")
+				v.known = v.value != ""
+			}
+		}
+		v.value = expand(v.value, values)
+		values[v.name] = v.value
+		vars = append(vars, v)
+	}
+	return vars, all
+}
+
+// expand puts in the variables that a value names, as the kubelet does.
+func expand(value string, values map[string]string) string {
+	if !strings.Contains(value, "$(") {
+		return value
+	}
+	for name, v := range values {
+		value = strings.ReplaceAll(value, "$("+name+")", v)
+	}
+	return value
+}
+
+// base is a place that a client calls models at.
+type base struct {
+	address
+	product   string // openai, anthropic
+	container Container
+	vars      []variable
+	from      string // the variable
+}
+
+// bases are the places that a workload's containers call models at: base URLs, a
+// provider's own host for a key alone, and whatever else names a provider or a
+// workload that serves models.
+func (x *edges) bases(w *workload) []base {
+	var list []base
+	for _, c := range Containers(w.o) {
+		if c.Init {
+			continue
+		}
+		vars, all := x.variables(w, c)
+		list = append(list, x.addressed(w, c, vars)...)
+		if all {
+			list = append(list, keyed(c, vars)...)
+		}
+	}
+	return list
+}
+
+func (x *edges) addressed(w *workload, c Container, vars []variable) []base {
+	var list []base
+	for _, v := range vars {
+		a, ok := parseAddress(v.value)
+		if !ok || !v.known {
+			continue
+		}
+		named := slices.Contains(baseNames, v.name)
+		if !named && (!strings.Contains(v.value, "://") || !x.leadsToModels(a.host, w.o.Namespace)) {
+			continue
+		}
+		b := base{a, sdkOf(v.name, a.host), c, vars, v.name}
+		if !slices.ContainsFunc(list, func(other base) bool { return other.address == b.address }) {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// leadsToModels says whether a host is a provider's or that of a gateway or
+// model server.
+func (x *edges) leadsToModels(host, namespace string) bool {
+	if Provider(host) {
+		return true
+	}
+	s := x.service(host, namespace)
+	return s != nil && slices.ContainsFunc(x.behind[s], func(w *workload) bool {
+		r := x.g.Role(w.o)
+		return r == Gateway || r == Server
+	})
+}
+
+// families are SDKs by what their variables begin with: what the base URL and the
+// key are called, and where they call by themselves.
+var families = []struct {
+	product, key, host string
+	bases              []string
+}{
+	{"openai", "OPENAI_API_KEY", "api.openai.com", []string{"OPENAI_BASE_URL", "OPENAI_API_BASE", "AZURE_OPENAI_ENDPOINT", "LLM_BASE_URL", "LITELLM_BASE_URL", "LITELLM_API_BASE"}},
+	{"anthropic", "ANTHROPIC_API_KEY", "api.anthropic.com", []string{"ANTHROPIC_BASE_URL", "LLM_BASE_URL", "LITELLM_BASE_URL", "LITELLM_API_BASE"}},
+}
+
+// keyed are the providers that a container has a key for and no base URL.
+func keyed(c Container, vars []variable) []base {
+	var list []base
+	has := func(name string) bool {
+		return slices.ContainsFunc(vars, func(v variable) bool { return v.name == name })
+	}
+	for _, f := range families {
+		if has(f.key) && !slices.ContainsFunc(f.bases, has) {
+			list = append(list, base{address{f.host, true}, f.product, c, vars, f.key})
+		}
+	}
+	return list
+}
+
+func sdkOf(name, host string) string {
+	if strings.HasPrefix(name, "ANTHROPIC") || strings.Contains(host, "anthropic") {
+		return "anthropic"
+	}
+	return "openai"
+}
+
+// gateway is a gateway's configuration in a ConfigMap.
+type gateway struct {
+	step
+	targets []address
+}
+
+// configs are the configurations that a workload's pods use: of each, the routes
+// that do the same as one.
+func (x *edges) configs(w *workload) []gateway {
+	var list []gateway
+	hands := x.handsOf(w)
+	for _, m := range x.configMaps(w) {
+		for _, r := range x.g.gateways[m] {
+			own := routesAlike(r, m)
+			for i := range own {
+				if hands != nil {
+					own[i].Hands = hands
+				}
+			}
+			list = append(list, own...)
+		}
+	}
+	return list
+}
+
+// routesAlike are the routes of a configuration, those with the same layer
+// together.
+func routesAlike(r reading, m *manifest.Object) []gateway {
+	var list []gateway
+	var routes [][]string
+	for _, route := range r.gateway.Routes {
+		for _, l := range r.gateway.Layers(route.Name) {
+			l.Hands = layers.Proxied()
+			g := gateway{step: newStep(m, join2(r.inside, route.Retry.Spot.Path), l)}
+			i := slices.IndexFunc(list, func(o gateway) bool { return sameLayer(o.Layer, l) })
+			if i < 0 {
+				i, list, routes = len(list), append(list, g), append(routes, nil)
+			}
+			routes[i] = append(routes[i], route.Name)
+			for _, t := range route.Targets {
+				list[i].add(cmp.Or(t.Host, providerHost(t)))
+			}
+		}
+	}
+	for i := range list {
+		name := r.gateway.Product + " in " + placeName(m)
+		if len(list) > 1 {
+			name += " for " + strings.Join(routes[i][:min(len(routes[i]), 3)], ", ")
+			if len(routes[i]) > 3 {
+				name += ", …"
+			}
+		}
+		list[i].Name = name
+	}
+	return list
+}
+
+func sameLayer(a, b layers.Layer) bool {
+	return maps.Equal(a.Attempts, b.Attempts) && a.Fallbacks == b.Fallbacks && a.Budget == b.Budget &&
+		a.Timeout == b.Timeout && a.PerTry == b.PerTry && a.Assumed == b.Assumed
+}
+
+// handsOf is what a workload states that it hands out, nil for nothing.
+func (x *edges) handsOf(w *workload) map[layers.Class]layers.Class {
+	for _, at := range []string{"spec.template.metadata", "metadata"} {
+		words := wordsAt(w.o.Root, at+".annotations["+HandsAnnotation+"]")
+		if len(words) == 0 {
+			continue
+		}
+		hands := layers.Proxied()
+		for _, word := range words {
+			from, to, ok := strings.Cut(word, "=")
+			if ok && slices.Contains(layers.Classes(), layers.Class(from)) && slices.Contains(layers.Classes(), layers.Class(to)) {
+				hands[layers.Class(from)] = layers.Class(to)
+			}
+		}
+		return hands
+	}
+	return nil
+}
+
+// configMaps are those that a workload's pods mount, each once.
+func (x *edges) configMaps(w *workload) []*manifest.Object {
+	var list []*manifest.Object
+	add := func(name string) {
+		if m := x.g.Get("ConfigMap", w.o.Namespace, name); m != nil && !slices.Contains(list, m) {
+			list = append(list, m)
+		}
+	}
+	for _, v := range listAt(PodSpec(w.o), "volumes") {
+		add(textAt(v, "configMap.name"))
+		for _, s := range listAt(v, "projected.sources") {
+			add(textAt(s, "configMap.name"))
+		}
+	}
+	for _, c := range Containers(w.o) {
+		for _, e := range listAt(c.Root, "env") {
+			add(textAt(e, "valueFrom.configMapKeyRef.name"))
+		}
+	}
+	return list
+}
+
+// providerHost is where a target goes that names its provider and no host.
+func providerHost(t peer.Target) string {
+	switch t.Provider {
+	case "openai":
+		return "api.openai.com"
+	case "anthropic":
+		return "api.anthropic.com"
+	case "gemini", "google":
+		return "generativelanguage.googleapis.com"
+	case "mistral":
+		return "api.mistral.ai"
+	case "groq":
+		return "api.groq.com"
+	}
+	return ""
+}
+
+func (g *gateway) add(url string) {
+	if a, ok := parseAddress(url); ok && !slices.Contains(g.targets, a) {
+		g.targets = append(g.targets, a)
+	}
+}
+
+func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
+
+func asList(v any) []any { l, _ := v.([]any); return l }
+
+func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
