@@ -203,6 +203,24 @@ apiVersion: v1
 kind: ResourceQuota
 metadata: {name: q, namespace: shop}
 `, "ResourceQuota", "q", false},
+		{"a policy that selects the gateway", `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: n, namespace: llm}
+spec: {podSelector: {matchLabels: {app: gw}}}
+`, "NetworkPolicy", "n", true},
+		{"a policy that selects another workload", deploymentOf("shop", `containers: [{name: a, image: shop}]`) + `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: n, namespace: llm}
+spec: {podSelector: {matchLabels: {app: shop}}}
+`, "NetworkPolicy", "n", false},
+		{"a policy of another namespace", `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: n, namespace: shop}
+spec: {podSelector: {}}
+`, "NetworkPolicy", "n", false},
 		{"a ConfigMap of something else", `
 apiVersion: v1
 kind: ConfigMap
