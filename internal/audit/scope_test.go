@@ -241,3 +241,27 @@ data: {app.yaml: "providers: {a: {url: b}}"}
 		})
 	}
 }
+
+// A chain of references made to be followed for ever is followed some way.
+func TestChainsAreBounded(t *testing.T) {
+	const n = 2 * maxRounds
+	var b strings.Builder
+	b.WriteString(deploymentOf("app", `containers: [{name: a, image: app, env: [{name: OPENAI_BASE_URL, value: "https://llm.example.com/v1"}]}]`))
+	for i := range n { // each leads to the one before it in the order of names
+		hosts := ""
+		if i == n-1 {
+			hosts = "hostnames: [llm.example.com], "
+		}
+		fmt.Fprintf(&b, "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r%04d, namespace: llm}\nspec: {%srules: [{backendRefs: [{kind: HTTPRoute, name: r%04d}]}]}\n---\n", i, hosts, i-1)
+	}
+	on := 0
+	g := NewGraph(objects(t, b.String()), Options{})
+	for _, o := range g.Kind("HTTPRoute") {
+		if g.On(o) {
+			on++
+		}
+	}
+	if on < 10 || on > maxRounds+1 {
+		t.Errorf("%d routes are on the path", on)
+	}
+}
