@@ -265,3 +265,17 @@ func TestChainsAreBounded(t *testing.T) {
 		t.Errorf("%d routes are on the path", on)
 	}
 }
+
+// What names no namespace is in that of the options; what has none, or comes from
+// a cluster, stays so. The caller's objects are not changed.
+func TestAbsentNamespaces(t *testing.T) {
+	list := []*manifest.Object{
+		{Version: "v1", Kind: "Service", Name: "a"},
+		{Version: "v1", Kind: "Node", Name: "b"},
+		{Version: "v1", Kind: "Widget", Name: "c", Origin: manifest.Origin{Live: true}},
+	}
+	g := NewGraph(list, Options{Context: "team"})
+	if g.Get("Service", "team", "a") == nil || g.Get("Node", "", "b") == nil || g.Get("Widget", "", "c") == nil || list[0].Namespace != "" {
+		t.Errorf("%v %v", g.Objects()[1].Ref(), list[0].Ref())
+	}
+}
