@@ -16,6 +16,7 @@ type Options struct {
 	Namespaces  []string // of objects that are reported on; empty for all
 	MaxAttempts int      // on a path, default 10
 	Waivers     []Waiver
+	Firm        []string  // ids or groups of checks that no waiver applies to
 	NoInline    bool      // annotations do not waive
 	Today       time.Time // for the expiry of waivers
 	Library     *incident.Library
@@ -54,10 +55,15 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 			return nil, err
 		}
 	}
+	r.report.Coverage.Objects = len(in.Objects)
+	for _, c := range checks {
+		if c.Scope != scopeWaiver { // those are about no object
+			r.report.Coverage.Checks++
+		}
+	}
 	if r.report.Problems == nil {
 		r.report.Problems = []manifest.Problem{}
 	}
-	r.report.Coverage.Objects, r.report.Coverage.Checks = len(in.Objects), len(checks)
 	waive(r.g, &r.report)
 	r.report.finish(r.excused)
 	return &r.report, nil
@@ -173,6 +179,7 @@ func (r *run) one(ctx context.Context, c *Check, o *manifest.Object) error {
 		r.open(c, o, &undecided{UnknownField, "the installed version of " + o.Kind + " has no such field; " + c.Channel + " would come with it"})
 	case len(hits) == 0:
 		r.report.Coverage.Pass++
+		r.report.Passed = append(r.report.Passed, Passed{c.ID, o.Ref()})
 	}
 	for _, h := range hits {
 		r.report.Findings = append(r.report.Findings, r.finding(c, o, h))

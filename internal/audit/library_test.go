@@ -23,7 +23,7 @@ func library(t *testing.T) *incident.Library {
 func TestEveryCheckHasAnIncident(t *testing.T) {
 	l := library(t)
 	for _, c := range Catalogue() {
-		if len(l.Citing(c.ID)) == 0 {
+		if len(l.Citing(c.ID)) == 0 && c.Scope != scopeWaiver {
 			t.Errorf("%s: no incident", c.ID)
 		}
 	}

@@ -166,29 +166,37 @@ func (x *edges) nearest(name string) string {
 		d    int
 	}
 	var list []near
-	for _, w := range x.workloads {
-		d := distance(strings.ToLower(name), w.o.Name)
-		if strings.Contains(w.o.Name, strings.ToLower(name)) {
+	all := x.startable()
+	for _, o := range all {
+		d := distance(strings.ToLower(name), o.Name)
+		if strings.Contains(o.Name, strings.ToLower(name)) {
 			d = 1
 		}
 		if d <= max(2, len(name)/3) {
-			list = append(list, near{placeName(w.o), d})
+			list = append(list, near{placeName(o), d})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.name, b.name)) })
 	if len(list) == 0 {
-		switch n := len(x.workloads); n {
-		case 0:
+		if len(all) == 0 {
 			return "; no workload was read"
-		default:
-			return fmt.Sprintf("; %d workloads were read, such as %s", n, placeName(x.workloads[0].o))
 		}
+		return fmt.Sprintf("; %d workloads were read, such as %s", len(all), placeName(all[0]))
 	}
-	var all []string
+	var nearest []string
 	for _, n := range list[:min(len(list), 5)] {
-		all = append(all, n.name)
+		nearest = append(nearest, n.name)
 	}
-	return "; the nearest are " + strings.Join(all, ", ")
+	return "; the nearest are " + strings.Join(nearest, ", ")
+}
+
+// startable are the objects that a path may be asked of.
+func (x *edges) startable() []*manifest.Object {
+	var list []*manifest.Object
+	for _, w := range x.workloads {
+		list = append(list, w.o)
+	}
+	return append(list, x.files...)
 }
 
 // finish makes a path of the steps that a walk collected.

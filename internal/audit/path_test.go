@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand"
 	"os"
 	"path/filepath"
@@ -82,6 +83,12 @@ func TestProductsOfExamples(t *testing.T) {
 		{"mesh", "llm/vllm", layers.Connect, 2 * 3, 6, 2},
 		{"kong", "llm/vllm", layers.Connect, 2 * 6, 12, 2},
 		{"kong", "llm/vllm", layers.Server, 2, 2, 2},
+		{"backends", "llm/vllm", layers.Server, 5, 5, 2},
+		{"backends", "one.example.net", layers.Server, 1, 1, 1},
+		{"backends", "two.example.net", layers.Server, 1, 1, 1},
+		{"backends", "Service llm/absent", layers.Server, 1, 1, 1},
+		{"backends", "api.openai.com", layers.Server, 1, 1, 1},
+		{"backends", "nowhere.example.org", layers.Server, 1, 1, 1},
 		{"circle", "llm/one", layers.Server, 3 * 2 * 2, 12, 3},
 		{"unknown", "api.openai.com", layers.Server, 3 * 3 * 6, 3 * 1.1 * 6, 4},
 	} {
@@ -97,6 +104,115 @@ func TestProductsOfExamples(t *testing.T) {
 			t.Errorf("%s to %s: %s makes %d calls, %v in the long run, of %d layers; want %d, %v, %d",
 				c.name, c.to, c.class, got.Calls, got.Steady, len(paths[i].Layers), c.calls, c.steady, c.layers)
 		}
+	}
+}
+
+// What each product does for each class of failure.
+func TestLayersOfProducts(t *testing.T) {
+	paths := Paths(NewGraph(example(t, "products"), Options{}))
+	for _, c := range []struct {
+		host, layer                      string
+		connect, reset, server, capacity int
+		budget, perTry, timeout          float64
+	}{
+		{"linkerd", "Linkerd at Service llm/linkerd", 1, 1, 3, 3, 0, 20, 90},
+		{"cilium.llm", "CiliumEnvoyConfig llm/retry", 4, 4, 4, 4, 0.5, 30, 0},
+		{"apisix.example.com", "APISIX at Service llm/vllm", 3, 3, 3, 1, 0, 0, 0}, // three pods
+		{"agent.example.com", "AgentgatewayPolicy llm/agent", 5, 5, 5, 5, 0, 0, 60},
+		{"istio.example.com", "VirtualService llm/llm", 5, 5, 5, 1, 0, 0, 0},
+		{"gamma.llm.svc.cluster.local", "HTTPRoute llm/gamma", 2, 2, 2, 1, 0, 0, 0},
+		{"traefik.example.com", "Traefik Middleware llm/again", 4, 1, 1, 1, 0, 0, 0},
+	} {
+		i := slices.IndexFunc(paths, func(p Path) bool { return p.Host == c.host })
+		if i < 0 || paths[i].To != "llm/vllm" || len(paths[i].Layers) != 2 {
+			t.Errorf("%s: %d of %+v", c.host, i, paths)
+			continue
+		}
+		l := paths[i].Layers[1]
+		want := map[layers.Class]int{layers.Connect: c.connect, layers.Reset: c.reset, layers.Server: c.server, layers.Capacity: c.capacity}
+		if l.Name != c.layer || !maps.Equal(l.Attempts, want) || l.Budget != c.budget || l.PerTry != c.perTry || l.Timeout != c.timeout {
+			t.Errorf("%s: %+v", c.host, l)
+		}
+		if sdk := paths[i].Layers[0]; sdk.Attempts[layers.Server] != 1 || sdk.Timeout != 300 || sdk.Assumed != "" {
+			t.Errorf("%s: %+v", c.host, sdk)
+		}
+	}
+}
+
+// A Gateway is also reached by the Service that its controller makes for it.
+func TestGatewayByItsService(t *testing.T) {
+	data, err := os.ReadFile("testdata/paths/everyday.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]int{
+		"envoy-infra-edge-12ab34cd.envoy-gateway-system": 108, "envoy-infra-edge.envoy-gateway-system.svc.cluster.local": 108,
+		"edge.infra": 108, "edge-eg.infra.svc": 108, "made.infra": 108,
+		"edge.apps": 3, "envoy-other-edge-12ab34cd.envoy-gateway-system": 3,
+	} {
+		text := strings.ReplaceAll(string(data), "https://llm.example.com", "http://"+host+":8080") + `
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: made
+  namespace: infra
+  labels: {gateway.envoyproxy.io/owning-gateway-name: edge, gateway.envoyproxy.io/owning-gateway-namespace: infra}
+spec: {selector: {app: envoy}}
+`
+		paths, err := PathOf(NewGraph(objects(t, text), Options{}), "agent")
+		if err != nil || len(paths) == 0 || paths[0].Worst.Calls != want {
+			t.Errorf("%s: %v, %d paths: %s", host, err, len(paths), treeOf(t, paths, 80))
+		}
+	}
+}
+
+// A VirtualService for HTTP does not see what its callers encrypt, and one that
+// is not exported or stands behind no sidecar does nothing.
+func TestVirtualServiceThatDoesNotApply(t *testing.T) {
+	data, err := os.ReadFile("testdata/paths/mesh.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, old, new string
+		calls          int
+	}{
+		{"it applies", "", "", 24},
+		{"TLS", "http://llm-gateway.llm", "https://llm-gateway.llm", 6},
+		{"no sidecar", "istio-injection: enabled", "istio-injection: disabled", 6},
+		{"for gateways only", "  hosts: [llm-gateway.llm.svc.cluster.local]", "  hosts: [llm-gateway.llm.svc.cluster.local]\n  gateways: [edge/public]", 6}, // what is left is Istio's default
+		{"exported to others", "  hosts: [llm-gateway.llm.svc.cluster.local]", "  hosts: [llm-gateway.llm.svc.cluster.local]\n  exportTo: [other]", 6},
+		{"no namespace was read", "kind: Namespace", "kind: Other", 24},
+	} {
+		paths, err := PathOf(NewGraph(objects(t, strings.Replace(string(data), c.old, c.new, 1)), Options{}), "copilot")
+		if err != nil || len(paths) == 0 || paths[0].Products[0].Calls != c.calls {
+			t.Errorf("%s: %v: %s", c.name, err, treeOf(t, paths, 80))
+			continue
+		}
+		sees := slices.ContainsFunc(paths[0].Layers, func(l PathLayer) bool { return strings.HasPrefix(l.Name, "VirtualService") })
+		if sees != (c.calls == 24) {
+			t.Errorf("%s: %s", c.name, treeOf(t, paths, 80))
+		}
+	}
+}
+
+// A gateway that says that it hands out refusals as faults makes those outside
+// of it repeat them.
+func TestHandsAnnotation(t *testing.T) {
+	all := example(t, "seven")
+	before, _ := PathOf(NewGraph(all, Options{}), "copilot")
+	for _, o := range all {
+		if o.Kind == "Deployment" && o.Name == "llm-gateway" {
+			o.Root["metadata"].(map[string]any)["annotations"] = map[string]any{HandsAnnotation: "429=5xx, nonsense, 429=500"}
+		}
+		if o.Kind == "BackendTrafficPolicy" {
+			o.Root["spec"].(map[string]any)["retry"] = map[string]any{"numRetries": 1.0}
+		}
+	}
+	after, _ := PathOf(NewGraph(all, Options{}), "copilot")
+	if was, is := before[0].Products[3].Calls, after[0].Products[3].Calls; was != 49 || is != 98 {
+		t.Errorf("429 made %d calls, and %d where it is handed out as 5xx; want 49 and 98", was, is)
 	}
 }
 
@@ -144,6 +260,9 @@ func TestPathOfAFile(t *testing.T) {
 	paths, err := PathOf(NewGraph(set.Objects, Options{}), name)
 	if err != nil || len(paths) != 1 {
 		t.Fatalf("%d paths, %v", len(paths), err)
+	}
+	if _, err := PathOf(NewGraph(set.Objects, Options{}), "zzzz"); err == nil || !strings.Contains(err.Error(), "1 workloads were read, such as") {
+		t.Error(err)
 	}
 	p := paths[0]
 	if p.Known || p.Worst.Calls != 21 || p.To != "api.openai.com" || p.Layers[1].Place.File != name || p.Layers[1].Place.Line != 2 {

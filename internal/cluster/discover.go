@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -161,7 +162,10 @@ func (c *Cluster) unreachable(err error) error {
 	remedy := "check that the cluster runs and can be reached from here"
 	var status *statusError
 	var refused *refusal
+	var certificate *tls.CertificateVerificationError
 	switch {
+	case errors.As(err, &certificate):
+		remedy = "check certificate-authority of the cluster in the kubeconfig"
 	case errors.As(err, &status) && status.code == http.StatusUnauthorized:
 		remedy = "renew the credentials of the context"
 	case errors.As(err, &status) && status.passing():

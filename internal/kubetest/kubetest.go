@@ -28,6 +28,7 @@ type Fault struct {
 	RetryAfter string        // with Status
 	Times      int           // how often, 0 for always
 	From       int           // the first request that it concerns, from 1; 0 for the first
+	Every      int           // from there, each how-manieth; 0 for each
 	Delay      time.Duration // before the answer
 	Body       string        // instead of the list
 	Cut        int           // bytes after which the answer breaks off, 0 for not at all
@@ -111,6 +112,9 @@ func Plural(kind string) string {
 	return p + "s"
 }
 
+// Close ends the server before the test does.
+func (s *Server) Close() { s.http.Close() }
+
 // URL is the server's address.
 func (s *Server) URL() string { return s.http.URL }
 
@@ -160,7 +164,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	s.asked[name]++
 	n := s.asked[name] - max(f.From-1, 0)
 	s.mu.Unlock()
-	if faulty && n > 0 && (f.Times == 0 || n <= f.Times) {
+	if faulty && n > 0 && (f.Times == 0 || n <= f.Times) && (f.Every == 0 || (n-1)%f.Every == 0) {
 		if f.serve(w, r) {
 			return
 		}
@@ -169,6 +173,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 			s.answer(rec, r, parts)
 			w.Header().Set("Content-Length", strconv.Itoa(rec.Body.Len()))
 			_, _ = w.Write(rec.Body.Bytes()[:min(f.Cut, rec.Body.Len())])
+			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}
 	}

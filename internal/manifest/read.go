@@ -66,7 +66,7 @@ type Set struct {
 // be said: a path that is not there, or ctx is done.
 func Read(ctx context.Context, opts Options) (*Set, error) {
 	opts.setDefaults()
-	r := &reader{opts: opts, left: opts.MaxTotal, entries: opts.MaxEntries, seen: map[string]bool{}}
+	r := &reader{opts: opts, left: opts.MaxTotal, entries: opts.MaxEntries, seen: map[string]bool{}, skip: map[string]bool{}}
 	for _, path := range opts.Paths {
 		if err := r.path(ctx, path); err != nil {
 			return nil, err
@@ -90,6 +90,7 @@ type reader struct {
 	docs    int
 	unread  int
 	seen    map[string]bool // real paths
+	skip    map[string]bool // paths of files in folders that are no objects
 	pieces  []piece
 }
 
@@ -270,7 +271,7 @@ func (r *reader) set() *Set {
 		s.Objects = append(s.Objects, p.objects...)
 		s.Problems = append(s.Problems, p.problems...)
 	}
-	Place(s.Objects, r.opts.Namespace)
+	settle(s.Objects, r.opts.Namespace)
 	s.Objects, s.Problems = unique(s.Objects, s.Problems)
 	if n := len(s.Problems) - maxProblems; n > 0 {
 		lost := slices.ContainsFunc(s.Problems[maxProblems:], func(p Problem) bool { return p.Lost })

@@ -55,7 +55,10 @@ func entry(b *bytes.Buffer, c *audit.Check, library *incident.Library) {
 	if c.Live {
 		facts = append(facts, "needs the status of a running cluster")
 	}
-	facts = append(facts, "confidence "+c.Confidence, "on "+strings.Join(c.Kinds, ", "))
+	facts = append(facts, "confidence "+c.Confidence)
+	if len(c.Kinds) > 0 {
+		facts = append(facts, "on "+strings.Join(c.Kinds, ", "))
+	}
 	fmt.Fprintf(b, "%s\n\n", strings.Join(facts, " · "))
 	for _, part := range []struct{ name, text string }{
 		{"Fires when", c.Condition}, {"Expected", c.Expected}, {"Why", c.Why}, {"Fix", c.Fix}, {"Mind", c.Caution},
@@ -92,7 +95,9 @@ func evidence(b *bytes.Buffer, c *audit.Check, library *incident.Library) {
 			list = append(list, fmt.Sprintf("[%s](%s)", escape(s.Title), s.URL))
 		}
 	}
-	fmt.Fprintf(b, "- Sources: %s\n", strings.Join(list, "; "))
+	if len(list) > 0 {
+		fmt.Fprintf(b, "- Sources: %s\n", strings.Join(list, "; "))
+	}
 }
 
 var special = strings.NewReplacer("|", `\|`, "*", `\*`, "<", "&lt;", "_", `\_`, "[", `\[`, "]", `\]`)
