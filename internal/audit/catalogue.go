@@ -215,45 +215,48 @@ func (c *catalogue) add(group string, k *Check) (faults []error) {
 	case len(c.checks) > 0 && c.checks[len(c.checks)-1].Group() == group && c.checks[len(c.checks)-1].ID > k.ID:
 		wrong("is not in the order of ids")
 	}
-	for _, field := range []struct{ name, text string }{
-		{"title", k.Title}, {"scope", k.Scope}, {"confidence", k.Confidence}, {"expected", k.Expected},
-		{"condition", k.Condition}, {"why", k.Why}, {"fix", k.Fix},
-	} {
-		if strings.TrimSpace(field.text) == "" {
-			wrong("%s is empty", field.name)
-		}
-	}
-	if k.Scope == scopeWaiver { // about no kind of object, and nobody else's facts
-		c.byID[k.ID] = k
-		c.checks = append(c.checks, k)
-		return faults
-	}
-	if k.Severity == 0 || len(k.Kinds) == 0 || len(k.Causes) == 0 || len(k.Sources) == 0 {
-		wrong("severity, kinds, causes and sources are needed")
-	}
-	if !slices.Contains([]string{"object", "graph", "path", "gateway"}, k.Scope) || !slices.Contains([]string{"high", "medium", "low"}, k.Confidence) {
-		wrong("scope %q or confidence %q is unknown", k.Scope, k.Confidence)
-	}
-	if (k.Scope == "object") != (k.When != "") {
-		wrong("scope object has a CEL expression, the others have a rule")
-	}
-	for _, kind := range k.Kinds {
-		if k.Scope != "gateway" && !slices.Contains(products, kind) && !slices.ContainsFunc(k.Resources, func(r Resource) bool { return r.Kind == kind }) {
-			wrong("kind %s is not among its resources", kind)
-		}
-	}
 	for _, s := range k.Sources {
 		if _, ok := c.sources[s]; !ok {
 			wrong("source %s is unknown", s)
 		}
 	}
-	if k.Patch != "" {
-		var v any
-		if err := yaml.Unmarshal([]byte(k.Patch), &v); err != nil {
-			wrong("patch: %v", err)
-		}
-	}
+	k.validate(wrong)
 	c.byID[k.ID] = k
 	c.checks = append(c.checks, k)
 	return faults
+}
+
+// validate says what a check lacks, apart from its place in the catalogue.
+func (c *Check) validate(wrong func(format string, args ...any)) {
+	for _, field := range []struct{ name, text string }{
+		{"title", c.Title}, {"scope", c.Scope}, {"confidence", c.Confidence}, {"expected", c.Expected},
+		{"condition", c.Condition}, {"why", c.Why}, {"fix", c.Fix},
+	} {
+		if strings.TrimSpace(field.text) == "" {
+			wrong("%s is empty", field.name)
+		}
+	}
+	if c.Scope == scopeWaiver { // about no kind of object, and nobody else's facts
+		return
+	}
+	if c.Severity == 0 || len(c.Kinds) == 0 || len(c.Causes) == 0 || len(c.Sources) == 0 {
+		wrong("severity, kinds, causes and sources are needed")
+	}
+	if !slices.Contains([]string{"object", "graph", "path", "gateway"}, c.Scope) || !slices.Contains([]string{"high", "medium", "low"}, c.Confidence) {
+		wrong("scope %q or confidence %q is unknown", c.Scope, c.Confidence)
+	}
+	if (c.Scope == "object") != (c.When != "") {
+		wrong("scope object has a CEL expression, the others have a rule")
+	}
+	for _, kind := range c.Kinds {
+		if c.Scope != "gateway" && !slices.Contains(products, kind) && !slices.ContainsFunc(c.Resources, func(r Resource) bool { return r.Kind == kind }) {
+			wrong("kind %s is not among its resources", kind)
+		}
+	}
+	if c.Patch != "" {
+		var v any
+		if err := yaml.Unmarshal([]byte(c.Patch), &v); err != nil {
+			wrong("patch: %v", err)
+		}
+	}
 }

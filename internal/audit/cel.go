@@ -57,49 +57,51 @@ const (
 	objectLimit = 2_000_000 // of all evaluations of a check for one object: a tenth of a second or so
 )
 
+// readers are the functions of a value and a path or name below it.
+var readers = []struct {
+	name   string
+	result *cel.Type
+	read   func(root any, path string) (any, error)
+}{
+	{"get", cel.DynType, Value},
+	{"set", cel.BoolType, func(x any, p string) (any, error) { v, err := Value(x, p); return v != nil, err }},
+	{"num", cel.DoubleType, func(x any, p string) (any, error) { return Number(x, p) }},
+	{"str", cel.StringType, func(x any, p string) (any, error) { return Text(x, p) }},
+	{"lst", cel.ListType(cel.DynType), func(x any, p string) (any, error) { return list(List(x, p)) }},
+	{"dur", cel.DoubleType, func(x any, p string) (any, error) { d, err := Duration(x, p); return d.Seconds(), err }},
+	{"qty", cel.DoubleType, func(x any, p string) (any, error) { return Quantity(x, p) }},
+	{"words", words, func(x any, p string) (any, error) { return list(Words(x, p)) }},
+	{"classes", words, classes},
+	{"ann", cel.StringType, func(x any, k string) (any, error) { return Text(x, "metadata.annotations["+k+"]") }},
+	{"env", cel.StringType, envValue},
+	{"envnum", cel.DoubleType, envNumber},
+	{"keys", words, func(x any, p string) (any, error) {
+		m, err := Object(x, p)
+		return append([]string{}, slices.Sorted(maps.Keys(m))...), err
+	}},
+	{"vals", cel.ListType(cel.DynType), values},
+	{"show", cel.StringType, shownAt},
+	{"hasenv", cel.BoolType, func(c any, n string) (any, error) { _, ok := EnvOf(object(c), n); return ok, nil }},
+}
+
+var words = cel.ListType(cel.StringType)
+
 // environment is built once.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
 	opts := []cel.EnvOption{
 		cel.Variable("o", cel.DynType), cel.Variable("it", cel.DynType), cel.Variable("at", cel.StringType), cel.Variable("role", cel.StringType),
-		cel.CrossTypeNumericComparisons(true),
 		cel.Variable("about", cel.StringType), cel.Variable("init", cel.BoolType), cel.Variable("beside", cel.ListType(cel.DynType)),
-	}
-	words := cel.ListType(cel.StringType)
-	for _, f := range []struct {
-		name   string
-		result *cel.Type
-		read   func(root any, path string) (any, error)
-	}{
-		{"get", cel.DynType, Value},
-		{"set", cel.BoolType, func(x any, p string) (any, error) { v, err := Value(x, p); return v != nil, err }},
-		{"num", cel.DoubleType, func(x any, p string) (any, error) { return Number(x, p) }},
-		{"str", cel.StringType, func(x any, p string) (any, error) { return Text(x, p) }},
-		{"lst", cel.ListType(cel.DynType), func(x any, p string) (any, error) { return list(List(x, p)) }},
-		{"dur", cel.DoubleType, func(x any, p string) (any, error) { d, err := Duration(x, p); return d.Seconds(), err }},
-		{"qty", cel.DoubleType, func(x any, p string) (any, error) { return Quantity(x, p) }},
-		{"words", words, func(x any, p string) (any, error) { return list(Words(x, p)) }},
-		{"classes", words, classes},
-		{"ann", cel.StringType, func(x any, k string) (any, error) { return Text(x, "metadata.annotations["+k+"]") }},
-		{"env", cel.StringType, envValue},
-		{"envnum", cel.DoubleType, envNumber},
-		{"keys", words, func(x any, p string) (any, error) {
-			m, err := Object(x, p)
-			return append([]string{}, slices.Sorted(maps.Keys(m))...), err
-		}},
-		{"vals", cel.ListType(cel.DynType), values},
-		{"show", cel.StringType, shownAt},
-		{"hasenv", cel.BoolType, func(c any, n string) (any, error) { _, ok := EnvOf(object(c), n); return ok, nil }},
-	} {
-		opts = append(opts, cel.Function(f.name, cel.Overload(f.name+"_of", []*cel.Type{cel.DynType, cel.StringType}, f.result,
-			cel.BinaryBinding(func(x, p ref.Val) ref.Val { return value(f.read(native(x), p.Value().(string))) }))))
-	}
-	opts = append(opts,
+		cel.CrossTypeNumericComparisons(true), ext.Strings(ext.StringsVersion(0)),
 		cel.Function("num", cel.Overload("num_or", []*cel.Type{cel.DynType, cel.StringType, cel.DoubleType}, cel.DoubleType,
 			cel.FunctionBinding(func(a ...ref.Val) ref.Val { return numberOr(native(a[0]), a[1].Value().(string), a[2]) }))),
 		unary("repo", cel.DynType, cel.StringType, func(c any) (any, error) { image, err := Text(c, "image"); return withoutRegistry(image), err }),
 		unary("keysin", cel.DynType, words, func(c any) (any, error) { return literalKeys(object(c)), nil }),
 		unary("bare", cel.StringType, cel.StringType, func(s any) (any, error) { return quotes.ReplaceAllString(s.(string), ""), nil }),
-		ext.Strings(ext.StringsVersion(0)))
+	}
+	for _, f := range readers {
+		opts = append(opts, cel.Function(f.name, cel.Overload(f.name+"_of", []*cel.Type{cel.DynType, cel.StringType}, f.result,
+			cel.BinaryBinding(func(x, p ref.Val) ref.Val { return value(f.read(native(x), p.Value().(string))) }))))
+	}
 	return cel.NewEnv(opts...)
 })
 

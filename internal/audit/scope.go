@@ -44,9 +44,13 @@ type scope struct {
 	products map[*manifest.Object]string // of ConfigMaps that hold a gateway's configuration
 }
 
+// maxRounds bounds how far references are followed: real paths have a handful of
+// steps.
+const maxRounds = 50
+
 // spread follows references until nothing is added.
 func (s *scope) spread() {
-	for before := -1; before != s.found(); {
+	for round, before := 0, -1; round < maxRounds && before != s.found(); round++ {
 		before = s.found()
 		for _, o := range s.g.all {
 			s.visit(o)

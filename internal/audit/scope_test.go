@@ -203,6 +203,24 @@ apiVersion: v1
 kind: ResourceQuota
 metadata: {name: q, namespace: shop}
 `, "ResourceQuota", "q", false},
+		{"a policy that selects the gateway", `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: n, namespace: llm}
+spec: {podSelector: {matchLabels: {app: gw}}}
+`, "NetworkPolicy", "n", true},
+		{"a policy that selects another workload", deploymentOf("shop", `containers: [{name: a, image: shop}]`) + `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: n, namespace: llm}
+spec: {podSelector: {matchLabels: {app: shop}}}
+`, "NetworkPolicy", "n", false},
+		{"a policy of another namespace", `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: n, namespace: shop}
+spec: {podSelector: {}}
+`, "NetworkPolicy", "n", false},
 		{"a ConfigMap of something else", `
 apiVersion: v1
 kind: ConfigMap
@@ -221,5 +239,43 @@ data: {app.yaml: "providers: {a: {url: b}}"}
 				t.Errorf("on the path: %v, by %q", !c.want, g.Because(list[i]))
 			}
 		})
+	}
+}
+
+// A chain of references made to be followed for ever is followed some way.
+func TestChainsAreBounded(t *testing.T) {
+	const n = 2 * maxRounds
+	var b strings.Builder
+	b.WriteString(deploymentOf("app", `containers: [{name: a, image: app, env: [{name: OPENAI_BASE_URL, value: "https://llm.example.com/v1"}]}]`))
+	for i := range n { // each leads to the one before it in the order of names
+		hosts := ""
+		if i == n-1 {
+			hosts = "hostnames: [llm.example.com], "
+		}
+		fmt.Fprintf(&b, "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r%04d, namespace: llm}\nspec: {%srules: [{backendRefs: [{kind: HTTPRoute, name: r%04d}]}]}\n---\n", i, hosts, i-1)
+	}
+	on := 0
+	g := NewGraph(objects(t, b.String()), Options{})
+	for _, o := range g.Kind("HTTPRoute") {
+		if g.On(o) {
+			on++
+		}
+	}
+	if on < 10 || on > maxRounds+1 {
+		t.Errorf("%d routes are on the path", on)
+	}
+}
+
+// What names no namespace is in that of the options; what has none, or comes from
+// a cluster, stays so. The caller's objects are not changed.
+func TestAbsentNamespaces(t *testing.T) {
+	list := []*manifest.Object{
+		{Version: "v1", Kind: "Service", Name: "a"},
+		{Version: "v1", Kind: "Node", Name: "b"},
+		{Version: "v1", Kind: "Widget", Name: "c", Origin: manifest.Origin{Live: true}},
+	}
+	g := NewGraph(list, Options{Context: "team"})
+	if g.Get("Service", "team", "a") == nil || g.Get("Node", "", "b") == nil || g.Get("Widget", "", "c") == nil || list[0].Namespace != "" {
+		t.Errorf("%v %v", g.Objects()[1].Ref(), list[0].Ref())
 	}
 }

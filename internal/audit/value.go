@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -221,15 +222,25 @@ func Words(root any, path string) ([]string, error) {
 	return words, nil
 }
 
-// known keeps the paths that were cut: they are the catalogue's and few.
-var known sync.Map
+// known keeps paths that were cut. Most are the catalogue's and few; those with a
+// name from a manifest in them must not fill the memory, so it takes no more than
+// mostKnown.
+var (
+	known     sync.Map
+	keptPaths atomic.Int32
+)
+
+const mostKnown = 4096
 
 func stepsOf(path string) []string {
 	if s, ok := known.Load(path); ok {
 		return s.([]string)
 	}
 	s := cut(path)
-	known.Store(path, s)
+	if keptPaths.Load() < mostKnown {
+		keptPaths.Add(1)
+		known.Store(path, s)
+	}
 	return s
 }
 

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -152,5 +153,17 @@ func TestHosts(t *testing.T) {
 		if Provider(host) != want {
 			t.Errorf("%s: %v", host, !want)
 		}
+	}
+}
+
+// Names from manifests in paths do not fill the memory.
+func TestKeptPathsAreBounded(t *testing.T) {
+	for i := range 2 * mostKnown {
+		stepsOf(strconv.Itoa(i))
+	}
+	n := 0
+	known.Range(func(any, any) bool { n++; return true })
+	if n > mostKnown {
+		t.Errorf("%d paths are kept", n)
 	}
 }
