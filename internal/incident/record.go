@@ -80,8 +80,9 @@ type Claim struct {
 	ID     string `yaml:"id" json:"id"` // c1, c2, ... in the order of the report
 	Text   string `yaml:"text" json:"text"`
 	Kind   Kind   `yaml:"kind" json:"kind"`
-	Source string `yaml:"source" json:"source"`                   // id of a source of the record
-	Basis  string `yaml:"basis,omitempty" json:"basis,omitempty"` // how a derived claim was got, or what is against an unconfirmed one
+	Source string `yaml:"source" json:"source"`                     // id of a source of the record
+	Second string `yaml:"second,omitempty" json:"second,omitempty"` // id of an independent source that says the same
+	Basis  string `yaml:"basis,omitempty" json:"basis,omitempty"`   // how a derived claim was got, or what is against an unconfirmed one
 }
 
 // Source is where claims come from.

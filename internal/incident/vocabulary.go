@@ -2,14 +2,14 @@ package incident
 
 // Vocabulary is the closed set of words that records are tagged with.
 type Vocabulary struct {
-	Causes      map[string]Word `yaml:"causes" json:"causes"`
-	Symptoms    map[string]Word `yaml:"symptoms" json:"symptoms"`
-	Topics      map[string]Word `yaml:"topics" json:"topics"`
-	Components  map[string]Word `yaml:"components" json:"components"`
-	Domains     map[string]Word `yaml:"domains" json:"domains"`
-	Kinds       map[string]Word `yaml:"kinds" json:"kinds"`   // of claims
-	Access      map[string]Word `yaml:"access" json:"access"` // how a source was read
-	Conditions  map[string]Word `yaml:"conditions" json:"conditions"`
+	Causes     map[string]Word `yaml:"causes" json:"causes"`
+	Symptoms   map[string]Word `yaml:"symptoms" json:"symptoms"`
+	Topics     map[string]Word `yaml:"topics" json:"topics"`
+	Components map[string]Word `yaml:"components" json:"components"`
+	Domains    map[string]Word `yaml:"domains" json:"domains"`
+	Kinds      map[string]Word `yaml:"kinds" json:"kinds"`   // of claims
+	Access     map[string]Word `yaml:"access" json:"access"` // how a source was read
+	Conditions map[string]Word `yaml:"conditions" json:"conditions"`
 }
 
 // Word is one word's meaning.
