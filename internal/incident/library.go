@@ -24,6 +24,8 @@ type Library struct {
 	vocab   Vocabulary
 	records []*Record // by date, newest first, then by id
 	byID    map[string]*Record
+	checks  []string // ids that conditions name, sorted
+	drills  []string // names that records name, sorted
 }
 
 // Open reads the records that come with the program and merges those of the
@@ -43,10 +45,22 @@ func newLibrary(v Vocabulary, records []*Record) *Library {
 	for _, r := range records {
 		l.byID[r.ID] = r
 	}
-	l.records = slices.SortedFunc(maps.Values(l.byID), func(a, b *Record) int {
-		return cmp.Or(strings.Compare(b.Date, a.Date), strings.Compare(a.ID, b.ID))
-	})
+	l.records = slices.SortedFunc(maps.Values(l.byID), order)
+	for _, c := range v.Conditions {
+		l.checks = append(l.checks, c.Checks...)
+	}
+	for _, r := range records {
+		l.drills = append(l.drills, r.Drills...)
+	}
+	slices.Sort(l.checks)
+	slices.Sort(l.drills)
+	l.checks, l.drills = slices.Compact(l.checks), slices.Compact(l.drills)
 	return l
+}
+
+// order is that of the library: newest first, then by id.
+func order(a, b *Record) int {
+	return cmp.Or(strings.Compare(b.Date, a.Date), strings.Compare(a.ID, b.ID))
 }
 
 // Vocabulary is the library's; not to be changed.
@@ -72,8 +86,8 @@ type Filter struct {
 	Check    string // id of a check
 }
 
-// List are the records that f selects, newest first. The error names an unknown
-// word, with the nearest known ones.
+// List are the records that f selects, newest first. The error is an
+// UnknownWord, with the nearest known ones, or a BadValue.
 func (l *Library) List(f Filter) ([]*Record, error) {
 	if err := l.check(f); err != nil {
 		return nil, err

@@ -143,13 +143,14 @@ func (c *checker) minutes() {
 	for _, m := range []struct {
 		path  string
 		value *int
-	}{{"time_to_detect", r.TimeToDetect}, {"time_to_acknowledge", r.TimeToAcknowledge}, {"time_to_resolve", r.TimeToResolve}} {
+		late  bool // may be later than the end: some say so only afterwards
+	}{{"time_to_detect", r.TimeToDetect, false}, {"time_to_acknowledge", r.TimeToAcknowledge, true}, {"time_to_resolve", r.TimeToResolve, false}} {
 		any = any || m.value != nil
 		switch {
 		case m.value == nil:
 		case *m.value < 0:
 			c.fault(m.path, "is negative", "count the minutes from the start of the impact")
-		case r.TimeToResolve != nil && *m.value > *r.TimeToResolve:
+		case r.TimeToResolve != nil && !m.late && *m.value > *r.TimeToResolve:
 			c.fault(m.path, fmt.Sprintf("%d minutes are more than the %d to resolve", *m.value, *r.TimeToResolve), "correct one of them")
 		}
 	}
@@ -258,6 +259,9 @@ func (c *checker) claims() {
 		c.numbered(path, cl.ID, "c", i)
 		c.text(path+".text", cl.Text, 0)
 		c.word(path+".kind", string(cl.Kind), c.vocab.Kinds)
+		if cl.Kind == Derived && cl.Basis == "" {
+			c.fault(path+".basis", "is missing", "say how the claim follows from others")
+		}
 		first, ok := c.r.Source(cl.Source)
 		if !ok && !c.faulty(path+".source") {
 			c.fault(path+".source", "there is no source "+quoted(cl.Source), "name the id of one, such as s1")
