@@ -181,7 +181,7 @@ type NotFound struct {
 
 func (e *NotFound) Error() string {
 	if len(e.Near) == 0 {
-		return fmt.Sprintf("there is no incident %q; hourthree incidents list shows them", e.ID)
+		return fmt.Sprintf("there is no incident %q", e.ID)
 	}
 	return fmt.Sprintf("there is no incident %q; did you mean %s?", e.ID, strings.Join(e.Near, " or "))
 }
@@ -251,6 +251,42 @@ type Words struct {
 	Access     map[string]string `json:"access"`      // how a source was read
 }
 
+// Theme is a word in a list of those that there is something under.
+type Theme struct {
+	Kind      incident.Facet `json:"kind"`
+	Slug      string         `json:"slug"`
+	Meaning   string         `json:"meaning"`
+	Incidents int            `json:"incidents"`
+}
+
+// Themes are the words that records have, by kind, the most frequent first.
+type Themes struct {
+	Topics []Theme `json:"topics"`
+}
+
+// Topics lists the words that there is something under.
+func (l *Library) Topics() *Themes {
+	out := &Themes{Topics: []Theme{}}
+	for _, k := range l.Words().Kinds {
+		slices.SortStableFunc(k.Words, func(a, b incident.Found) int { return b.Records - a.Records })
+		for _, w := range k.Words {
+			if w.Records > 0 {
+				out.Topics = append(out.Topics, Theme{k.Kind, w.Slug, w.Word.Meaning, w.Records})
+			}
+		}
+	}
+	return out
+}
+
+// numbers are statistics whose lists are never null.
+func numbers(s incident.Stats) incident.Stats {
+	s.Years = list(s.Years)
+	for f, words := range s.Words {
+		s.Words[f] = list(words)
+	}
+	return s
+}
+
 // Words lists the vocabulary with the number of records of each word.
 func (l *Library) Words() *Words {
 	n := map[incident.Facet]map[string]int{}
@@ -298,7 +334,7 @@ type NoWord struct {
 
 func (e *NoWord) Error() string {
 	if len(e.Near) == 0 {
-		return fmt.Sprintf("%q is not in the vocabulary; hourthree incidents vocab lists it", e.Word)
+		return fmt.Sprintf("%q is not in the vocabulary", e.Word)
 	}
 	return fmt.Sprintf("%q is not in the vocabulary; did you mean %s?", e.Word, strings.Join(e.Near, " or "))
 }
