@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -122,6 +123,10 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	var err error
 	switch v.Kind() {
 	case reflect.String:
+		if strings.ContainsFunc(n.Value, control) {
+			d.note(n, path, "has control characters", "remove them")
+			return
+		}
 		v.SetString(strings.TrimSpace(n.Value))
 	case reflect.Bool:
 		if n.Value != "true" && n.Value != "false" {
@@ -143,6 +148,9 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 		d.note(n, path, quoted(n.Value)+" is not a number", "write it in digits, without a unit")
 	}
 }
+
+// control reports whether r steers a terminal instead of being shown.
+func control(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
 func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.SequenceNode {
@@ -197,7 +205,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
 		switch {
 		case key.Kind != yaml.ScalarNode || !ok:
 			known := slices.Sorted(maps.Keys(fields))
-			d.note(key, path, "unknown key "+quoted(name), didYouMean(nearest(name, known), "known are "+strings.Join(known, ", ")))
+			d.note(key, path, "unknown key "+quoted(name), didYouMean(first(nearest(name, known), 1), "known are "+strings.Join(known, ", ")))
 		case seen[name]:
 			d.note(key, path, "the key "+name+" is there twice", "remove one")
 		default:

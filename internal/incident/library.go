@@ -30,8 +30,9 @@ type Library struct {
 
 // Open reads the records that come with the program and merges those of the
 // folders, which are looked through for *.yaml files. A record of a folder
-// takes the place of one with the same id. The error names every fault of
-// every file: its path, line, column, and what to do.
+// takes the place of one with the same id; a folder's vocabulary.yaml adds
+// words. The error is Faults: every fault of every file, with its path, line,
+// column and remedy.
 func Open(folders ...fs.FS) (*Library, error) {
 	own, err := fs.Sub(data, "data")
 	if err != nil {
@@ -92,7 +93,7 @@ func (l *Library) List(f Filter) ([]*Record, error) {
 	if err := l.check(f); err != nil {
 		return nil, err
 	}
-	var list []*Record
+	list := []*Record{}
 	for _, r := range l.records {
 		if l.selects(f, r) {
 			list = append(list, r)
@@ -122,7 +123,7 @@ func (l *Library) selects(f Filter, r *Record) bool {
 // Checks are the ids of the audit's checks that look for a condition of r, each
 // once, in order.
 func (l *Library) Checks(r *Record) []string {
-	var ids []string
+	ids := []string{}
 	for _, c := range r.Conditions {
 		ids = append(ids, l.vocab.Conditions[c.Slug].Checks...)
 	}

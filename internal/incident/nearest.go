@@ -13,8 +13,9 @@ const longestTypo = 64
 // three: those that begin with it or it with them, and those a few edits away.
 func nearest(wrong string, known []string) []string {
 	wrong = slug(wrong)
+	words := []string{}
 	if wrong == "" || len(wrong) > longestTypo {
-		return nil
+		return words
 	}
 	type candidate struct {
 		word string
@@ -37,7 +38,6 @@ func nearest(wrong string, known []string) []string {
 	slices.SortFunc(list, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.far, b.far), strings.Compare(a.word, b.word))
 	})
-	var words []string
 	for _, c := range list[:min(3, len(list))] {
 		words = append(words, c.word)
 	}

@@ -77,7 +77,7 @@ func (rd *reader) folder(f fs.FS, name string) {
 		rd.faults = append(rd.faults, Fault{File: path.Join(name, "."), Message: "cannot be read: " + plainError(err), Remedy: "name a folder that exists and can be read"})
 	}
 	if len(files) > maxFiles {
-		rd.faults = append(rd.faults, Fault{File: path.Join(name, "."), Message: fmt.Sprintf("has %d files, more than %d", len(files), maxFiles), Remedy: "split it"})
+		rd.faults = append(rd.faults, Fault{File: path.Join(name, "."), Message: fmt.Sprintf("has more than %d files", maxFiles), Remedy: "split it"})
 		return
 	}
 	if slices.Contains(files, vocabularyFile) {
@@ -103,6 +103,8 @@ func list(f fs.FS) ([]string, error) {
 			if e.IsDir() {
 				return fs.SkipDir
 			}
+		case len(files) > maxFiles:
+			return fs.SkipAll
 		case !e.IsDir() && (path.Ext(base) == ".yaml" || path.Ext(base) == ".yml"):
 			files = append(files, name)
 		}

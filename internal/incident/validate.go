@@ -67,6 +67,8 @@ func (c *checker) text(path, s string, most int) {
 	case n == 0 && c.at[path] != nil && len(c.faults) > 0 && c.faulty(path): // said already
 	case n == 0:
 		c.fault(path, "is missing", "say it, as short as it can be")
+	case most == maxTitle && strings.Contains(s, "\n"):
+		c.fault(path, "has more than one line", "write it in one")
 	case most > 0 && n > most:
 		c.fault(path, fmt.Sprintf("has %d characters, %d are allowed", n, most), "shorten it")
 	}
@@ -139,13 +141,13 @@ func (c *checker) timeline() {
 
 // minutes checks the times to detect, acknowledge and resolve.
 func (c *checker) minutes() {
-	r, any := c.r, false
+	r, some := c.r, false
 	for _, m := range []struct {
 		path  string
 		value *int
 		late  bool // may be later than the end: some say so only afterwards
 	}{{"time_to_detect", r.TimeToDetect, false}, {"time_to_acknowledge", r.TimeToAcknowledge, true}, {"time_to_resolve", r.TimeToResolve, false}} {
-		any = any || m.value != nil
+		some = some || m.value != nil
 		switch {
 		case m.value == nil:
 		case *m.value < 0:
@@ -154,7 +156,7 @@ func (c *checker) minutes() {
 			c.fault(m.path, fmt.Sprintf("%d minutes are more than the %d to resolve", *m.value, *r.TimeToResolve), "correct one of them")
 		}
 	}
-	if any && r.TimeBasis == "" {
+	if some && r.TimeBasis == "" {
 		c.fault("time_basis", "is missing", "say what the minutes are counted from, and who says so")
 	}
 	start, err1 := time.Parse(minuteLayout, r.Start)

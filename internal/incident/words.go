@@ -106,7 +106,7 @@ func (w Word) named(name string) bool {
 
 // carrying are the records that have a word, newest first.
 func (l *Library) carrying(f Facet, w string) []*Record {
-	var list []*Record
+	list := []*Record{}
 	for _, r := range l.records {
 		if slices.Contains(r.Words(f), w) {
 			list = append(list, r)
@@ -150,7 +150,7 @@ func (l *Library) Topic(f Facet, name string) (*Subject, error) {
 	if err := l.known(f, s); err != nil {
 		return nil, err
 	}
-	t := &Subject{Facet: f, Slug: s, Word: words[s], Records: l.carrying(f, s)}
+	t := &Subject{Facet: f, Slug: s, Word: words[s], Records: l.carrying(f, s), Together: []Count{}, Conditions: []Count{}, Checks: []string{}}
 	for _, c := range count(t.Records) {
 		switch {
 		case c.Facet == f && c.Slug == s || c.Facet == Domain:
@@ -161,13 +161,15 @@ func (l *Library) Topic(f Facet, name string) (*Subject, error) {
 		}
 	}
 	t.Together, t.Conditions = first(t.Together, mostTogether), first(t.Conditions, mostTogether)
-	if t.Checks = words[s].Checks; f != Needs {
-		for _, c := range t.Conditions {
-			t.Checks = append(t.Checks, l.vocab.Conditions[c.Slug].Checks...)
-		}
-		slices.Sort(t.Checks)
-		t.Checks = slices.Compact(t.Checks)
+	if f == Needs {
+		t.Checks = append(t.Checks, words[s].Checks...)
+		return t, nil
 	}
+	for _, c := range t.Conditions {
+		t.Checks = append(t.Checks, l.vocab.Conditions[c.Slug].Checks...)
+	}
+	slices.Sort(t.Checks)
+	t.Checks = slices.Compact(t.Checks)
 	return t, nil
 }
 
