@@ -18,6 +18,8 @@ const (
 	idScore = 1000
 	// otherName is what a match of another name counts, of the name itself.
 	otherName = 0.6
+	// partOfName is what a match of one word counts, of a name of several.
+	partOfName = 0.3
 	// typo is what a match of a word that is spelt a little differently counts.
 	typo = 0.7
 	// coverage is how much the share of the words that a record has counts.
@@ -92,6 +94,11 @@ func (c concept) query() query.Query {
 			continue
 		}
 		q.AddQuery(named(c.stems, name, w))
+		if len(c.stems) > 1 {
+			for _, s := range c.stems {
+				q.AddQuery(named([]string{s}, name, w*partOfName))
+			}
+		}
 		for _, o := range c.other {
 			q.AddQuery(named(o, name, w*otherName))
 		}
