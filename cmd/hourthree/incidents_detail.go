@@ -21,7 +21,7 @@ func (v detailView) table(p *paper) {
 	if len(v.Timeline) > 0 {
 		p.heading("Timeline (UTC)")
 		for _, m := range v.Timeline {
-			p.wrap(fmt.Sprintf("  %-17s ", moment(m.At)), m.What)
+			p.wrap(fmt.Sprintf("  %-17s ", library.Moment(m.At)), m.What)
 		}
 	}
 	p.section("Trigger", v.Trigger)
@@ -49,7 +49,7 @@ func (v detailView) table(p *paper) {
 func (v detailView) facts(p *paper) {
 	p.labelled("provider", v.Provider)
 	p.labelled("service", v.Service)
-	p.labelled("when", v.when())
+	p.labelled("when", library.When(v.Record))
 	p.labelled("regions", strings.Join(v.Regions, "; "))
 	p.labelled("domain", v.Domain)
 	p.labelled("times", v.times())
@@ -61,18 +61,6 @@ func (v detailView) facts(p *paper) {
 	p.labelled("evidence", library.Arithmetic(v.Evidence))
 }
 
-func (v detailView) when() string {
-	switch {
-	case v.Start != "" && v.End != "":
-		return moment(v.Start) + " to " + moment(v.End) + " UTC"
-	case v.Start != "":
-		return "from " + moment(v.Start) + " UTC"
-	case v.Date != "":
-		return v.Date
-	}
-	return "the sources do not say"
-}
-
 func (v detailView) times() string {
 	var parts []string
 	for _, t := range []struct {
@@ -80,7 +68,7 @@ func (v detailView) times() string {
 		n    *int
 	}{{"detected", v.TimeToDetect}, {"acknowledged", v.TimeToAcknowledge}, {"resolved", v.TimeToResolve}} {
 		if t.n != nil {
-			parts = append(parts, t.what+" after "+minutes(*t.n))
+			parts = append(parts, t.what+" after "+library.Minutes(*t.n))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -132,21 +120,12 @@ func cited(c incident.Claim) string {
 	return s
 }
 
-// reading is how a source was read, as one says it.
-var reading = map[string]string{
-	"full": "read in full", "excerpt": "read in part", "summary": "read as a summary by others", "not-read": "not read",
-}
-
 func described(s incident.Source) string {
-	how := reading[s.Access]
-	if how == "" {
-		how = s.Access
-	}
 	text := s.Title + "; " + s.Publisher
 	if s.Date != "" {
 		text += ", " + s.Date
 	}
-	text += "; " + how
+	text += "; " + library.Reading(s.Access)
 	if s.Official {
 		text += "; the operator's own"
 	}
@@ -186,7 +165,7 @@ func (v detailView) markdown(p *paper) {
 	fmt.Fprintf(p, "# %s: %s\n\n", v.ID, md(v.Title))
 	p.head("", "")
 	for _, f := range [][2]string{
-		{"provider", v.Provider}, {"service", v.Service}, {"when", v.when()}, {"regions", strings.Join(v.Regions, "; ")}, {"domain", v.Domain},
+		{"provider", v.Provider}, {"service", v.Service}, {"when", library.When(v.Record)}, {"regions", strings.Join(v.Regions, "; ")}, {"domain", v.Domain},
 		{"times", v.times()}, {"counted", v.TimeBasis}, {"causes", strings.Join(v.Tags.Causes, ", ")}, {"symptoms", strings.Join(v.Tags.Symptoms, ", ")},
 		{"topics", strings.Join(v.Tags.Topics, ", ")}, {"components", strings.Join(v.Tags.Components, ", ")}, {"evidence", library.Arithmetic(v.Evidence)},
 	} {
@@ -221,7 +200,7 @@ func (v detailView) markdownTimeline(p *paper) {
 	p.WriteString("\n## Timeline\n\n")
 	p.head("UTC", "what")
 	for _, m := range v.Timeline {
-		p.row(moment(m.At), md(m.What))
+		p.row(library.Moment(m.At), md(m.What))
 	}
 }
 

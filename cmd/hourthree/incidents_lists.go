@@ -230,7 +230,7 @@ func (v statsView) table(p *paper) {
 		m    incident.Median
 	}{{"detect", v.Detect}, {"resolve", v.Resolve}} {
 		if m.m.Records > 0 {
-			p.wrap("", fmt.Sprintf("median time to %s: %s, over the %d whose sources give it", m.what, minutes(int(m.m.Minutes+0.5)), m.m.Records))
+			p.wrap("", fmt.Sprintf("median time to %s: %s, over the %d whose sources give it", m.what, library.Minutes(int(m.m.Minutes+0.5)), m.m.Records))
 		}
 	}
 	p.heading("Claims")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -144,23 +143,4 @@ func (p *paper) head(cells ...string) {
 func columned(s string, n int) string {
 	s = clip(plainText(s), n)
 	return s + strings.Repeat(" ", max(0, n-utf8.RuneCountInString(s)))
-}
-
-// minutes is a time as one says it.
-func minutes(n int) string {
-	switch h, m := n/60, n%60; {
-	case n < 60:
-		return strconv.Itoa(n) + " min"
-	case h < 48 && m == 0:
-		return fmt.Sprintf("%d h", h)
-	case h < 48:
-		return fmt.Sprintf("%d h %d min", h, m)
-	default:
-		return fmt.Sprintf("%d d %d h", h/24, h%24)
-	}
-}
-
-// moment is a time of a record as one reads it.
-func moment(s string) string {
-	return strings.TrimSuffix(strings.Replace(s, "T", " ", 1), "Z")
 }

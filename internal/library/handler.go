@@ -35,6 +35,7 @@ func Handler(open func() (*Library, error), o Options) http.Handler {
 		return nil, &lostError{"there is nothing here; " + apiRoot + "/openapi.json lists the paths"}
 	}
 	mux.Handle(apiRoot+"/", s.serve(asJSON, lost))
+	mux.Handle(pagesRoot+"/style.css", s.style())
 	for _, p := range pages() {
 		mux.Handle(p.path, s.page(p))
 	}

@@ -370,3 +370,52 @@ func Arithmetic(e incident.Evidence) string {
 	return fmt.Sprintf("%d × (%s) / (%d claims × 10) = %d, and 10 × %d publishers read, at most %d, = %d; together %d of 100",
 		incident.MaxKindPoints, strings.Join(parts, " + "), e.Counted, e.KindPoints, e.Publishers, incident.MaxSourcePoints, e.SourcePoints, e.Score)
 }
+
+// When is when a record's incident was, as one says it.
+func When(r *incident.Record) string {
+	switch {
+	case r.Start != "" && r.End != "":
+		from, to := Moment(r.Start), Moment(r.End)
+		if day, clock, ok := strings.Cut(to, " "); ok && strings.HasPrefix(from, day+" ") {
+			to = clock
+		}
+		return from + " to " + to + " UTC"
+	case r.Start != "":
+		return "from " + Moment(r.Start) + " UTC"
+	case r.Date != "":
+		return r.Date
+	}
+	return "the sources do not say"
+}
+
+// Moment is a time of a record as one reads it.
+func Moment(s string) string { return strings.TrimSuffix(strings.Replace(s, "T", " ", 1), "Z") }
+
+// Minutes is a number of minutes as one says it.
+func Minutes(n int) string {
+	switch h, m := n/60, n%60; {
+	case h == 0:
+		return fmt.Sprintf("%d min", m)
+	case h < 48 && m == 0:
+		return fmt.Sprintf("%d h", h)
+	case h < 48:
+		return fmt.Sprintf("%d h %d min", h, m)
+	default:
+		return fmt.Sprintf("%d d %d h", h/24, h%24)
+	}
+}
+
+// Reading is how a source was read, as one says it.
+func Reading(access string) string {
+	switch access {
+	case "full":
+		return "read in full"
+	case "excerpt":
+		return "read in part"
+	case "summary":
+		return "read as a summary by others"
+	case "not-read":
+		return "not read"
+	}
+	return access
+}
