@@ -367,8 +367,15 @@ func Arithmetic(e incident.Evidence) string {
 			parts = append(parts, fmt.Sprintf("%d %s × %d", n, k, k.Weight()))
 		}
 	}
-	return fmt.Sprintf("%d × (%s) / (%d claims × 10) = %d, and 10 × %d publishers read, at most %d, = %d; together %d of 100",
-		incident.MaxKindPoints, strings.Join(parts, " + "), e.Counted, e.KindPoints, e.Publishers, incident.MaxSourcePoints, e.SourcePoints, e.Score)
+	return fmt.Sprintf("%d × (%s) / (10 × %s) = %d, and 10 × %s read, at most %d, = %d; together %d of 100",
+		incident.MaxKindPoints, strings.Join(parts, " + "), counted(e.Counted, "claim"), e.KindPoints, counted(e.Publishers, "publisher"), incident.MaxSourcePoints, e.SourcePoints, e.Score)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // When is when a record's incident was, as one says it.
