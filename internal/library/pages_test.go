@@ -43,7 +43,11 @@ func TestPagesAndTheirLinks(t *testing.T) {
 			t.Errorf("%s: %q in it, or not whole, or with what its policy forbids", path, m)
 		}
 		for _, m := range href.FindAllStringSubmatch(body, -1) {
-			queue = append(queue, html.UnescapeString(m[1]))
+			to := html.UnescapeString(m[1])
+			if strings.HasPrefix(to, "/incidents?check=") && !strings.HasSuffix(to, "1") { // there are many, and they are alike
+				continue
+			}
+			queue = append(queue, to)
 		}
 	}
 	if len(seen) < 250 {

@@ -41,6 +41,7 @@ func TestFind(t *testing.T) {
 		{"an id in small letters among words", "what was ht-0046 about", "HT-0046"},
 		{"an id before what matches better", "litellm endless loop HT-0007", "HT-0007"},
 		{"a typo in a long word", "kubernets telemtry agents overload control planes", "HT-0007"},
+		{"nothing but a typo", "Kinesys", "HT-0062"},
 		{"inflected", "cancelling redis calls handed users data to others", "HT-0009"},
 		{"a phrase", `"reconnect herd"`, "HT-0032"},
 		{"another name of a word", "k8s api server flooded by telemetry", "HT-0007"},
@@ -79,7 +80,11 @@ func TestNoQuerySyntax(t *testing.T) {
 }
 
 func TestPagesAreStable(t *testing.T) {
-	x, other := open(t), open(t)
+	x := open(t)
+	other, err := fresh()
+	if err != nil {
+		t.Fatal(err)
+	}
 	q := Query{Text: "outage of a region with retries", Limit: MaxLimit}
 	all := find(t, x, q)
 	if again := find(t, other, q); !slices.Equal(ids(all), ids(again)) {
@@ -185,7 +190,10 @@ func TestFragments(t *testing.T) {
 }
 
 func TestConcurrentFirstUse(t *testing.T) {
-	x := open(t)
+	x, err := fresh()
+	if err != nil {
+		t.Fatal(err)
+	}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"go.yaml.in/yaml/v4"
@@ -81,13 +82,21 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-func open(t testing.TB) *Index {
-	t.Helper()
+// shared is one index for the tests that need no fresh one: it takes time to
+// build.
+var shared = sync.OnceValues(fresh)
+
+func fresh() (*Index, error) {
 	l, err := incident.Open()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	x, err := Open(l)
+	return Open(l)
+}
+
+func open(t testing.TB) *Index {
+	t.Helper()
+	x, err := shared()
 	if err != nil {
 		t.Fatal(err)
 	}
