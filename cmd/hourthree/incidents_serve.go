@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -32,7 +33,7 @@ listener. On another address than loopback a key is asked of every request.`,
 			if s.Key, err = readKey(keyFile); err != nil {
 				return err
 			}
-			if err := checkOrigins(origins); err != nil {
+			if err := errors.Join(s.Validate(), checkOrigins(origins)); err != nil {
 				return err
 			}
 			l, err := o.open()
@@ -46,7 +47,10 @@ listener. On another address than loopback a key is asked of every request.`,
 			ctx, stop := signal.NotifyContext(c.Context(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second signal has its usual effect
-			return library.Serve(ctx, s)
+			if err := library.Serve(ctx, s); err != nil {
+				return exit{exitRun, err}
+			}
+			return nil
 		},
 	}
 	c.Flags().StringVar(&s.Listen, "listen", "127.0.0.1:8082", "address")

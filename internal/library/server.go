@@ -40,7 +40,8 @@ type ServerOptions struct {
 	Ready func(net.Addr)
 }
 
-func (o ServerOptions) validate() error {
+// Validate says what cannot be served, and what to do.
+func (o ServerOptions) Validate() error {
 	host, _, err := net.SplitHostPort(o.Listen)
 	switch {
 	case err != nil:
@@ -55,7 +56,7 @@ func (o ServerOptions) validate() error {
 
 // Serve serves until ctx ends, then lets running requests end.
 func Serve(ctx context.Context, o ServerOptions) error {
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", o.Listen)

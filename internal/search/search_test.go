@@ -41,7 +41,7 @@ func TestFind(t *testing.T) {
 		{"an id in small letters among words", "what was ht-0046 about", "HT-0046"},
 		{"an id before what matches better", "litellm endless loop HT-0007", "HT-0007"},
 		{"a typo in a long word", "kubernets telemtry agents overload control planes", "HT-0007"},
-		{"nothing but a typo", "Kinesys", "HT-0062"},
+		{"nothing but a typo", "Kinnesis", "HT-0062"},
 		{"inflected", "cancelling redis calls handed users data to others", "HT-0009"},
 		{"a phrase", `"reconnect herd"`, "HT-0032"},
 		{"another name of a word", "k8s api server flooded by telemetry", "HT-0007"},
