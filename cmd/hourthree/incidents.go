@@ -358,5 +358,5 @@ func judge(args []string) (faults incident.Faults, files int, err error) {
 		}
 	}
 	slices.SortStableFunc(faults, func(a, b incident.Fault) int { return cmp.Compare(a.File, b.File) })
-	return faults, files, nil
+	return slices.Compact(faults), files, nil // a file may be named with its folder
 }
