@@ -11,6 +11,7 @@ import (
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/analysis"
 	"github.com/blevesearch/bleve/v2/analysis/lang/en"
+	"github.com/blevesearch/bleve/v2/index/scorch"
 	"github.com/blevesearch/bleve/v2/mapping"
 
 	"github.com/hourthree/hourthree/internal/incident"
@@ -100,7 +101,7 @@ func newIndex(l *incident.Library, t *thesaurus) (*index, error) {
 	bleve.Config.SetAnalysisQueueSize(1)
 	defer bleve.Config.Shutdown()
 	m := indexMapping()
-	b, err := bleve.NewMemOnly(m)
+	b, err := bleve.NewUsing("", m, scorch.Name, scorch.Name, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make the search index: %w", err)
 	}

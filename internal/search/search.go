@@ -8,6 +8,7 @@ package search
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -27,9 +28,15 @@ const (
 
 // Index finds records of one library. It is built at the first search, so that
 // who never searches does not wait for it. It is safe for concurrent use.
+//
+// Once built it holds a goroutine, which ends with Close; who keeps an Index as
+// long as the process need not call it.
 type Index struct {
 	library *incident.Library
-	build   func() (*index, error)
+	other   *thesaurus
+	once    sync.Once // guards what follows
+	built   *index
+	err     error
 }
 
 // Open makes the index of a library.
@@ -38,7 +45,21 @@ func Open(l *incident.Library) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Index{library: l, build: sync.OnceValues(func() (*index, error) { return newIndex(l, t) })}, nil
+	return &Index{library: l, other: t}, nil
+}
+
+func (x *Index) build() (*index, error) {
+	x.once.Do(func() { x.built, x.err = newIndex(x.library, x.other) })
+	return x.built, x.err
+}
+
+// Close ends what an index that was built holds. Nothing is found after it.
+func (x *Index) Close() error {
+	x.once.Do(func() { x.err = errors.New("the search index is closed") })
+	if x.built == nil {
+		return nil
+	}
+	return x.built.bleve.Close()
 }
 
 // Query is what is looked for.

@@ -3,6 +3,8 @@ package search
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +16,32 @@ import (
 	"github.com/hourthree/hourthree/internal/incident"
 )
 
-// An index leaves no worker behind: serve would keep it for good.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// A closed index leaves nothing behind, and bleve's workers not even an open one.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	err := goleak.Find(goleak.IgnoreAnyFunction("github.com/blevesearch/bleve/v2/index/scorch.(*Scorch).introducerLoop"))
+	if x, failed := shared(); failed == nil {
+		err = errors.Join(err, x.Close(), goleak.Find())
+	}
+	if err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func TestClosed(t *testing.T) {
+	x, err := fresh()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := x.Find(context.Background(), Query{Text: "dns"}); err == nil {
+		t.Error("a closed index finds something")
+	}
+}
 
 func find(t *testing.T, x *Index, q Query) *Result {
 	t.Helper()
@@ -85,6 +111,7 @@ func TestPagesAreStable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer other.Close()
 	q := Query{Text: "outage of a region with retries", Limit: MaxLimit}
 	all := find(t, x, q)
 	if again := find(t, other, q); !slices.Equal(ids(all), ids(again)) {
@@ -194,6 +221,7 @@ func TestConcurrentFirstUse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer x.Close()
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
@@ -244,6 +272,7 @@ func BenchmarkOpenAndFirst(b *testing.B) {
 		if _, err := x.Find(context.Background(), Query{Text: "retry storm"}); err != nil {
 			b.Fatal(err)
 		}
+		x.Close()
 	}
 }
 
