@@ -88,8 +88,9 @@ const out = [];
 try {
   for (const v of job.views) out.push(await look(job.url, v.width, v.scheme));
 } finally {
-  browser.kill();
-  await new Promise((resolve) => browser.on('exit', resolve));
-  rmSync(profile, { recursive: true, force: true });
+  const gone = new Promise((resolve) => browser.on('exit', resolve));
+  send('Browser.close').catch(() => browser.kill());
+  await gone;
+  rmSync(profile, { recursive: true, force: true, maxRetries: 30, retryDelay: 100 }); // its children may still write
 }
 console.log(JSON.stringify(out));
