@@ -70,3 +70,20 @@ func TestHandler(t *testing.T) {
 		}
 	}
 }
+
+// The library of incidents is served beside the state, to the same callers.
+func TestIncidentsAreMounted(t *testing.T) {
+	library := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { plain(w, http.StatusOK, "library "+r.URL.Path) })
+	h := Handler(Options{Metrics: http.NotFoundHandler(), Incidents: library})
+	for _, path := range []string{"/incidents", "/incidents/HT-0001", "/api/incidents", "/api/incidents/HT-0001"} {
+		if w := get(t, h, "127.0.0.1:8081", path); w.Code != 200 || w.Body.String() != "library "+path {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+		if w := get(t, h, "evil.example", path); w.Code != 403 {
+			t.Errorf("%s of another site: %d", path, w.Code)
+		}
+	}
+	if w := get(t, Handler(Options{Metrics: http.NotFoundHandler()}), "127.0.0.1", "/incidents"); w.Code != 404 {
+		t.Errorf("without a library: %d", w.Code)
+	}
+}
