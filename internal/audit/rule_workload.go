@@ -139,12 +139,11 @@ func needs(o *manifest.Object) map[string]float64 {
 		for r := range requests {
 			own["requests."+r], _ = Quantity(requests, "["+r+"]")
 		}
-		beside := !c.Init || textAt(c.Root, "restartPolicy") == "Always"
 		for r, n := range own {
-			if beside {
-				sum[r] += n
-			} else {
+			if c.Init {
 				peak[r] = max(peak[r], n)
+			} else {
+				sum[r] += n
 			}
 		}
 	}
