@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/local"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/workload"
 )
@@ -49,6 +50,9 @@ type Options struct {
 	Limits  func(now time.Time) Limits
 	Ready   func() error // why the router is not ready, nil when it is
 	Metrics http.Handler
+	// Incidents serves the library of incidents: /incidents, /api/incidents and
+	// what is below. It may be nil.
+	Incidents http.Handler
 	Steering
 }
 
@@ -86,6 +90,11 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET /api/v1/limits", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Limits(time.Now())) })
 	mux.HandleFunc("PUT /api/v1/workloads/{name}/quarantine", o.lane)
 	mux.HandleFunc("DELETE /api/v1/workloads/{name}/quarantine", o.lane)
+	if o.Incidents != nil {
+		for _, path := range []string{"/incidents", "/incidents/", "/api/incidents", "/api/incidents/"} {
+			mux.Handle(path, o.Incidents)
+		}
+	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		now := time.Now()
@@ -116,7 +125,7 @@ func secure(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		if !local(r.Host) {
+		if !local.Host(r.Host) {
 			plain(w, http.StatusForbidden, "this listener answers to a loopback address only\n")
 			return
 		}

@@ -35,6 +35,7 @@ import (
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/gateway"
+	"github.com/hourthree/hourthree/internal/library"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/telemetry"
 )
@@ -265,6 +266,9 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 		Handler: admin.Handler(admin.Options{
 			State: a.state, Limits: a.limits, Ready: a.notReady, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
 			Metrics: promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
+			Incidents: library.Own(library.Options{Failed: func(err error) {
+				a.log.Error("the incident library cannot be read", "component", "library", "error", err)
+			}}),
 		}),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleConn, MaxHeaderBytes: 16 << 10, ErrorLog: quiet,
 	}

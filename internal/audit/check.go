@@ -1,0 +1,90 @@
+// Package audit finds in a set of Kubernetes objects and gateway configurations
+// the conditions that exposed others to an outage. It normalises the objects,
+// finds which of them serve models, builds the graph of routes, policies and
+// workloads, evaluates the checks of its catalogue, and applies waivers. It is
+// pure: it reads no file and no cluster, and the same input gives the same
+// report, byte for byte.
+//
+// A check is data: checks/*.yaml. Where one object tells, its condition is a CEL
+// expression there; where several are needed, it is a Rule in Go under the same
+// id.
+package audit
+
+import "github.com/hourthree/hourthree/internal/manifest"
+
+// Check is one condition that the audit looks for.
+type Check struct {
+	ID       string   `yaml:"id" json:"id"` // RTY-001: three letters of its group and a number
+	Title    string   `yaml:"title" json:"title"`
+	Severity Severity `yaml:"severity" json:"severity"`
+	// Extended checks concern fewer stacks or weigh less; they run like the others.
+	Extended bool `yaml:"extended,omitempty" json:"extended,omitempty"`
+	// Scope is what is needed to decide it: object, graph, path or gateway.
+	Scope string `yaml:"scope" json:"scope"`
+	// Live checks need the status of a running cluster.
+	Live       bool       `yaml:"live,omitempty" json:"live,omitempty"`
+	Confidence string     `yaml:"confidence" json:"confidence"` // high or medium
+	Kinds      []string   `yaml:"kinds" json:"kinds"`           // of the objects it reports on
+	Resources  []Resource `yaml:"resources" json:"resources"`   // what must be readable to decide it
+	// Each is the list whose elements are looked at one by one, such as
+	// spec.http[] or containers; empty for the object as a whole.
+	Each string `yaml:"each,omitempty" json:"each,omitempty"`
+	// When is the CEL expression that is true where the condition holds, of o, the
+	// object, and it, the element of Each. Empty: a Rule in Go.
+	When string `yaml:"when,omitempty" json:"when,omitempty"`
+	// Field is the path that a finding points at, below the element of Each.
+	Field string `yaml:"field" json:"field"`
+	// Shows is a CEL expression of what was found, "" for the value at Field.
+	Shows     string   `yaml:"shows,omitempty" json:"shows,omitempty"`
+	Expected  string   `yaml:"expected" json:"expected"`   // in a few words
+	Condition string   `yaml:"condition" json:"condition"` // in words, exactly
+	Why       string   `yaml:"why" json:"why"`
+	Fix       string   `yaml:"fix" json:"fix"`
+	Patch     string   `yaml:"patch,omitempty" json:"patch,omitempty"`     // the smallest change, as YAML
+	Caution   string   `yaml:"caution,omitempty" json:"caution,omitempty"` // where it may be wrong
+	Causes    []string `yaml:"causes" json:"causes"`
+	Sources   []string `yaml:"sources" json:"sources"`                 // keys of the catalogue's sources
+	Drill     string   `yaml:"drill,omitempty" json:"drill,omitempty"` // that shows it
+}
+
+// Resource is a kind of object and how the API server names it.
+type Resource struct {
+	Group   string `yaml:"group" json:"group"`
+	Version string `yaml:"version" json:"version"`
+	Kind    string `yaml:"kind" json:"kind"`
+	Plural  string `yaml:"plural" json:"plural"`
+}
+
+// Severity is how much a finding weighs.
+type Severity uint8
+
+// The severities, least first.
+const (
+	Low Severity = iota + 1
+	Medium
+	High
+	Critical
+)
+
+// Rule decides a check for one object of its kinds. It has no side effects and
+// keeps nothing.
+type Rule func(g *Graph, o *manifest.Object) []Hit
+
+// Hit is one place where a condition holds.
+type Hit struct {
+	Container string // where it is one container's
+	Path      string // of the field, with indexes: spec.http[1].retries
+	// Observed is what stands there. It is never the value of a Secret or of an
+	// environment variable that may hold one.
+	Observed string
+	Expected string // "" for the check's own
+	Related  []Related
+}
+
+// Related is another place that belongs to a finding: a layer of a path, the
+// policy that does not match.
+type Related struct {
+	Object *manifest.Object `json:"-"`
+	Path   string           `json:"path,omitempty"`
+	Note   string           `json:"note"`
+}
