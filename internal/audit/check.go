@@ -23,9 +23,12 @@ type Check struct {
 	Scope string `yaml:"scope" json:"scope"`
 	// Live checks need the status of a running cluster.
 	Live       bool       `yaml:"live,omitempty" json:"live,omitempty"`
-	Confidence string     `yaml:"confidence" json:"confidence"` // high or medium
+	Confidence string     `yaml:"confidence" json:"confidence"` // high, medium or low
 	Kinds      []string   `yaml:"kinds" json:"kinds"`           // of the objects it reports on
 	Resources  []Resource `yaml:"resources" json:"resources"`   // what must be readable to decide it
+	// Channel is the kind whose presence in a cluster shows that the version of the
+	// API is installed that has the field; without it a live object cannot have it.
+	Channel string `yaml:"channel,omitempty" json:"channel,omitempty"`
 	// Each is the list whose elements are looked at one by one, such as
 	// spec.http[] or containers; empty for the object as a whole.
 	Each string `yaml:"each,omitempty" json:"each,omitempty"`
@@ -79,6 +82,8 @@ type Hit struct {
 	Observed string
 	Expected string // "" for the check's own
 	Related  []Related
+	// Open says that the rule could not decide the object, and Observed then why.
+	Open Reason
 }
 
 // Related is another place that belongs to a finding: a layer of a path, the

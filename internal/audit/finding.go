@@ -48,6 +48,7 @@ type Finding struct {
 	Incidents []string       `json:"incidents"` // ids of the library, best evidenced first
 	Drill     string         `json:"drill,omitempty"`
 	Waiver    *Waiver        `json:"waiver,omitempty"` // of a waived one
+	Change    Change         `json:"change,omitempty"` // against a baseline, see Compare
 }
 
 // Place is where a field stands.
@@ -84,6 +85,7 @@ type Waiver struct {
 	Reason    string `yaml:"reason" json:"reason"`
 	Until     string `yaml:"until" json:"until"` // 2006-01-02, the last day
 	Place     Place  `yaml:"-" json:"place"`
+	Inline    bool   `yaml:"-" json:"inline,omitempty"` // an annotation of the object
 }
 
 // Report is what an audit found. Lists are sorted, most severe first, then by
@@ -93,8 +95,15 @@ type Report struct {
 	Open     []Open             `json:"not_evaluated"`
 	Problems []manifest.Problem `json:"problems"`
 	Coverage Coverage           `json:"coverage"`
+	Passed   []Passed           `json:"-"`
 	// Roles are the workloads that were found to serve or call models.
 	Roles []RoleOf `json:"roles"`
+}
+
+// Passed is a check that passed for an object.
+type Passed struct {
+	ID     string
+	Object manifest.Ref
 }
 
 // Coverage counts what was decided.

@@ -1,19 +1,116 @@
 package audit
 
-import "github.com/hourthree/hourthree/internal/manifest"
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/hourthree/hourthree/internal/manifest"
+)
 
 // Graph is the objects, indexed, with the roles of workloads and the edges from
 // client to model. It is immutable once built.
+//
+// Objects of a kind that the catalogue knows are found by their kind when they
+// are of the group it is known by; others by kind and group, such as
+// Service.serving.knative.dev.
 type Graph struct {
-	kinds map[string][]*manifest.Object
-	named map[key]*manifest.Object
-	roles map[*manifest.Object]RoleOf
+	opt     Options
+	all     []*manifest.Object
+	kinds   map[string][]*manifest.Object
+	named   map[key]*manifest.Object
+	spaces  map[string]map[string][]*manifest.Object // by kind and namespace
+	roles   map[*manifest.Object]RoleOf
+	on      map[*manifest.Object]string // on the way to a model, and by what
+	texts   map[*manifest.Object][]Document
+	targets map[key][]*manifest.Object // policies by what they are attached to
+	served  map[string]bool            // names of what answers model calls
+	linked  linked                     // the edges, for rules in Go
 }
 
 type key struct{ kind, namespace, name string }
 
+// NewGraph indexes objects. Those that name no namespace get the one of the
+// options' context; objects are never changed.
+func NewGraph(objects []*manifest.Object, opt Options) *Graph {
+	if opt.Context == "" {
+		opt.Context = "default"
+	}
+	if opt.MaxAttempts <= 0 {
+		opt.MaxAttempts = 10
+	}
+	g := &Graph{
+		opt:   opt,
+		kinds: map[string][]*manifest.Object{}, named: map[key]*manifest.Object{}, spaces: map[string]map[string][]*manifest.Object{},
+		roles: map[*manifest.Object]RoleOf{}, on: map[*manifest.Object]string{},
+		texts: map[*manifest.Object][]Document{}, targets: map[key][]*manifest.Object{}, served: map[string]bool{},
+	}
+	for _, o := range objects {
+		g.all = append(g.all, settled(o, opt.Context))
+	}
+	slices.SortStableFunc(g.all, byName)
+	for _, o := range g.all {
+		kind := kindOf(o)
+		g.kinds[kind] = append(g.kinds[kind], o)
+		k := key{kind, o.Namespace, o.Name}
+		if g.named[k] == nil {
+			g.named[k] = o
+		}
+		if g.spaces[kind] == nil {
+			g.spaces[kind] = map[string][]*manifest.Object{}
+		}
+		g.spaces[kind][o.Namespace] = append(g.spaces[kind][o.Namespace], o)
+	}
+	g.attach()
+	g.findPath()
+	return g
+}
+
+// settled is the object with its namespace, a copy where it named none.
+func settled(o *manifest.Object, context string) *manifest.Object {
+	if o.Namespace != "" || o.Group == manifest.FileGroup || slices.Contains(clusterWide, o.Kind) {
+		return o
+	}
+	c := *o
+	c.Namespace = context
+	return &c
+}
+
+// byName is a total order of objects, whatever order they came in.
+func byName(a, b *manifest.Object) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Namespace, b.Namespace),
+		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Origin.File, b.Origin.File),
+		cmp.Compare(a.Origin.Line, b.Origin.Line), sameName(a, b))
+}
+
+// sameName orders two objects of one name and place by what they say.
+func sameName(a, b *manifest.Object) int {
+	if a == b {
+		return 0
+	}
+	x, _ := json.Marshal(a.Root)
+	y, _ := json.Marshal(b.Root)
+	return cmp.Or(cmp.Compare(string(x), string(y)), cmp.Compare(string(a.Text), string(b.Text)))
+}
+
+func kindOf(o *manifest.Object) string {
+	if group, ok := groups[o.Kind]; ok && group != o.Group {
+		return o.Kind + "." + o.Group
+	}
+	return o.Kind
+}
+
+// Options are those that the graph was built with, defaults filled in.
+func (g *Graph) Options() Options { return g.opt }
+
+// Objects are all of them, in the order of kind, namespace and name.
+func (g *Graph) Objects() []*manifest.Object { return g.all }
+
 // Kind are the objects of a kind, in the order of namespace and name.
 func (g *Graph) Kind(kind string) []*manifest.Object { return g.kinds[kind] }
+
+// In are the objects of a kind in a namespace, in the order of name.
+func (g *Graph) In(kind, namespace string) []*manifest.Object { return g.spaces[kind][namespace] }
 
 // Get finds an object by kind, namespace and name, nil when there is none.
 func (g *Graph) Get(kind, namespace, name string) *manifest.Object {
@@ -22,3 +119,23 @@ func (g *Graph) Get(kind, namespace, name string) *manifest.Object {
 
 // Role is the workload's, "" for none.
 func (g *Graph) Role(o *manifest.Object) Role { return g.roles[o].Role }
+
+// On says that an object is on the way from a client to a model.
+func (g *Graph) On(o *manifest.Object) bool { return g.on[o] != "" }
+
+// Because says by what an object is on the way to a model, "" when it is not.
+func (g *Graph) Because(o *manifest.Object) string { return g.on[o] }
+
+// Any says that at least one object is on the way to a model.
+func (g *Graph) Any() bool { return len(g.on) > 0 }
+
+// Roles are the workloads with a role, in the order of the objects.
+func (g *Graph) Roles() []RoleOf {
+	list := []RoleOf{}
+	for _, o := range g.all {
+		if r, ok := g.roles[o]; ok {
+			list = append(list, r)
+		}
+	}
+	return list
+}

@@ -7,8 +7,6 @@ package manifest
 import (
 	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // Object is one Kubernetes object, or one configuration file of a gateway. It is
@@ -20,13 +18,19 @@ type Object struct {
 	Namespace string // "" for what has none
 	Name      string
 	// Root is the object as JSON has it: map[string]any, []any, string, float64,
-	// bool and nil. Of a file that is neither YAML nor JSON it is nil.
+	// bool and nil. Of a file that is neither YAML nor JSON it is nil. The values
+	// of a Secret are left out.
 	Root map[string]any
-	// Text is a gateway's own file as it stands, nil for objects.
+	// Text is a gateway's own file as it stands, nil for objects. Lines of it are
+	// found in the file by TextPosition.
 	Text   []byte
 	Origin Origin
 
-	node *yaml.Node // nil for live objects
+	at       place      // of the whole; zero for live objects
+	textLine int        // of Text in the file, 0 for none
+	outer    *Object    // that it is embedded in
+	inText   *textPlace // where the outer object has the text
+	embedded []*Object
 }
 
 // FileGroup is the group of gateway configurations that are no Kubernetes object.
@@ -84,46 +88,53 @@ func At(root any, path string) any {
 }
 
 // Position is the line and column, from 1, of the value at path or, where there
-// is none, of the nearest value around it. Of a live object it is 1, 1.
+// is none, of the nearest value around it. In a mapping it is that of the key.
+// Of a live object it is 1, 1.
 func (o *Object) Position(path string) (line, col int) {
-	n := o.node
-	if n == nil {
-		return max(o.Origin.Line, 1), 1
-	}
-	line, col = n.Line, n.Column
+	p := o.at
 	for _, s := range steps(path) {
-		key, value := child(n, s)
-		if value == nil {
+		next, ok := p.child(s)
+		if !ok {
 			break
 		}
-		if n = value; key != nil {
-			line, col = key.Line, key.Column
-		} else {
-			line, col = value.Line, value.Column
-		}
+		p = next
 	}
-	return line, col
+	if o.outer != nil {
+		return o.outside(int(p.line), int(p.col))
+	}
+	if p.line == 0 {
+		return max(o.Origin.Line, 1), 1
+	}
+	return int(p.line), int(p.col)
 }
 
-// child is the value of a step below n and, in a mapping, its key.
-func child(n *yaml.Node, step string) (key, value *yaml.Node) {
-	for n.Kind == yaml.AliasNode {
-		n = n.Alias
+// TextPosition is where a line and column of Text, from 1, stand in the file.
+func (o *Object) TextPosition(line, col int) (fileLine, fileCol int) {
+	if o.outer != nil {
+		return o.outside(line, col)
 	}
-	switch n.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i].Value == step {
-				return n.Content[i], n.Content[i+1]
-			}
-		}
-	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Content) {
-			return nil, n.Content[i]
-		}
-	}
-	return nil, nil
+	return line + max(o.textLine, 1) - 1, col
 }
+
+// outside is where a line and column of an embedded text stand in the file of
+// the outer object.
+func (o *Object) outside(line, col int) (int, int) {
+	switch t := o.inText; {
+	case t == nil || t.line == 0:
+		return max(o.Origin.Line, 1), 1
+	case t.literal:
+		return int(t.line) + max(line, 1) - 1, int(t.indent) + max(col, 1)
+	default:
+		return int(t.line), int(t.indent) + 1
+	}
+}
+
+// Embedded are the configurations of gateways in the data of a ConfigMap. Their
+// positions are those of the file that the ConfigMap stands in.
+func (o *Object) Embedded() []*Object { return o.embedded }
+
+// Outer is the object that this one is embedded in, nil for none.
+func (o *Object) Outer() *Object { return o.outer }
 
 // steps cuts a path into keys and indexes.
 func steps(path string) []string {

@@ -1,0 +1,147 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// policyKinds are the kinds that are attached to others by targetRefs.
+var policyKinds = []string{
+	"BackendTrafficPolicy", "XBackendTrafficPolicy", "AgentgatewayPolicy", "QuotaPolicy", "ClientTrafficPolicy",
+	"SecurityPolicy", "EnvoyExtensionPolicy", "BackendSecurityPolicy", "BackendTLSPolicy",
+}
+
+// attach finds what each policy is attached to, by name or by labels.
+func (g *Graph) attach() {
+	for _, kind := range policyKinds {
+		for _, p := range g.kinds[kind] {
+			for _, k := range g.targetsOf(p) {
+				g.targets[k] = append(g.targets[k], p)
+			}
+		}
+	}
+}
+
+// targetsOf are the names of what a policy is attached to, each once.
+func (g *Graph) targetsOf(p *manifest.Object) []key {
+	refs, _ := List(p.Root, "spec.targetRefs")
+	if one, _ := Value(p.Root, "spec.targetRef"); one != nil {
+		refs = append(slices.Clone(refs), one)
+	}
+	var keys []key
+	for _, r := range refs {
+		kind, _ := Text(r, "kind")
+		name, _ := Text(r, "name")
+		if k := (key{kind, p.Namespace, name}); name != "" && !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	selectors, _ := List(p.Root, "spec.targetSelectors")
+	for _, s := range selectors {
+		kind, _ := Text(s, "kind")
+		selector, _ := Object(s, "")
+		for _, o := range g.In(kind, p.Namespace) {
+			labels, _ := Object(o.Root, "metadata.labels")
+			if k := (key{kind, o.Namespace, o.Name}); Selects(selector, labels) && !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
+	}
+	return keys
+}
+
+// Attached are the policies of a kind that are attached to an object itself, in
+// the order of namespace and name. Those of an AIGatewayRoute are attached to
+// the HTTPRoute of its name, which its controller makes.
+func (g *Graph) Attached(policy string, o *manifest.Object) []*manifest.Object {
+	names := []key{{o.Kind, o.Namespace, o.Name}}
+	if o.Kind == "AIGatewayRoute" {
+		names = append(names, key{"HTTPRoute", o.Namespace, o.Name})
+	}
+	var list []*manifest.Object
+	for _, k := range names {
+		for _, p := range g.targets[k] {
+			if p.Kind == policy && !slices.Contains(list, p) {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// Effective are the policies of a kind that bear on a route: those attached to
+// it, then those attached to its Gateways.
+func (g *Graph) Effective(policy string, route *manifest.Object) []*manifest.Object {
+	list := g.Attached(policy, route)
+	for _, k := range parents(route) {
+		for _, p := range g.targets[k] {
+			if p.Kind == policy && !slices.Contains(list, p) {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
+}
+
+// parents are the names of the Gateways that a route is attached to.
+func parents(route *manifest.Object) []key {
+	refs, _ := List(route.Root, "spec.parentRefs")
+	var keys []key
+	for _, r := range refs {
+		kind, _ := Text(r, "kind")
+		namespace, _ := Text(r, "namespace")
+		name, _ := Text(r, "name")
+		if kind == "" {
+			kind = "Gateway"
+		}
+		if namespace == "" {
+			namespace = route.Namespace
+		}
+		keys = append(keys, key{kind, namespace, name})
+	}
+	return keys
+}
+
+// Gateways are those of a route that are among the objects.
+func (g *Graph) Gateways(route *manifest.Object) []*manifest.Object {
+	var list []*manifest.Object
+	for _, k := range parents(route) {
+		if o := g.named[k]; o != nil {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// Routes are what a policy bears on among the objects: the routes it is attached
+// to and those of the Gateways it is attached to.
+func (g *Graph) Routes(policy *manifest.Object) []*manifest.Object {
+	at := g.targetsOf(policy)
+	var list []*manifest.Object
+	for _, kind := range []string{"HTTPRoute", "AIGatewayRoute"} {
+		for _, r := range g.kinds[kind] {
+			direct := slices.Contains(at, key{r.Kind, r.Namespace, r.Name}) || slices.Contains(at, key{"HTTPRoute", r.Namespace, r.Name})
+			if direct || slices.ContainsFunc(parents(r), func(k key) bool { return slices.Contains(at, k) }) {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
+// beside are the roots of the other policies of a policy's kind that bear on the
+// routes that it bears on.
+func (g *Graph) beside(policy *manifest.Object) []any {
+	list := []any{}
+	var seen []*manifest.Object
+	for _, r := range g.Routes(policy) {
+		for _, p := range g.Effective(policy.Kind, r) {
+			if p != policy && !slices.Contains(seen, p) {
+				seen = append(seen, p)
+				list = append(list, p.Root)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,251 @@
+package audit
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hourthree/hourthree/internal/layers"
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// Path is one way that calls take from a client to a model, with the layers that
+// may repeat them. It is immutable.
+type Path struct {
+	Client manifest.Ref `json:"client"`
+	// Known is false where the client was not read and an SDK is assumed in front
+	// of the gateway.
+	Known bool `json:"client_known"`
+	// From is the container and the variable that name the first host, never what
+	// the variable holds.
+	Container string `json:"container,omitempty"`
+	From      string `json:"from,omitempty"`
+	Host      string `json:"host"` // the first one
+	To        string `json:"to"`   // the last host, Service or workload that was found
+	// Layers are in the order of the path, the client's first.
+	Layers   []PathLayer    `json:"layers"`
+	Products []PathProduct  `json:"products"` // for each class of failure
+	Worst    PathProduct    `json:"worst"`
+	Repeated []layers.Class `json:"repeated"` // classes that more than one layer repeats
+	Nesting  []PathFault    `json:"nesting"`
+	Notes    []string       `json:"notes"` // what was assumed, and where the path could not be followed
+
+	client *manifest.Object
+	steps  []step
+	via    []*manifest.Object
+	faults []layers.Fault
+}
+
+// PathLayer is a layer of a path as it is shown.
+type PathLayer struct {
+	Name      string               `json:"name"`
+	Product   string               `json:"product"`
+	Object    manifest.Ref         `json:"object"`
+	Path      string               `json:"path"`
+	Place     Place                `json:"place"`
+	Attempts  map[layers.Class]int `json:"attempts"`
+	Fallbacks int                  `json:"fallbacks"`
+	Budget    float64              `json:"budget,omitempty"` // share of calls that may be repeats
+	Timeout   float64              `json:"timeout_seconds,omitempty"`
+	PerTry    float64              `json:"per_try_seconds,omitempty"`
+	Assumed   string               `json:"assumed,omitempty"`
+}
+
+// PathProduct is what one class of failure makes of one call.
+type PathProduct struct {
+	Class     layers.Class `json:"class"`
+	Calls     int          `json:"calls"`      // of the worst single request, the first included
+	PerTarget int          `json:"per_target"` // of them at one target
+	Steady    float64      `json:"steady"`     // per request when budgets are spent
+	Budgets   []string     `json:"budgets"`    // the layers whose budget bounds it
+	Repeats   []string     `json:"repeats"`    // the layers that repeat
+}
+
+// PathFault is a pair of time limits that do not nest.
+type PathFault struct {
+	Outer   string  `json:"outer"`
+	Inner   string  `json:"inner"`
+	Takes   float64 `json:"takes_seconds"`
+	Limit   float64 `json:"limit_seconds"`
+	Assumed bool    `json:"assumed,omitempty"`
+	Text    string  `json:"text"`
+}
+
+// Paths are the ways from every client workload to models, those that become
+// most calls first, and those of gateways that no client was read for.
+func Paths(g *Graph) []Path {
+	var list []Path
+	x := g.edges()
+	all := x.paths()
+	for _, w := range x.workloads {
+		list = append(list, all[w.o]...)
+	}
+	worstFirst(list)
+	return list
+}
+
+// PathsOf are the paths that begin at a workload, or, of a gateway, lead through
+// it.
+func PathsOf(g *Graph, o *manifest.Object) []Path { return g.edges().paths()[o] }
+
+// PathOf are the paths of the workload that is named NAME, NAMESPACE/NAME or
+// KIND/NAMESPACE/NAME.
+func PathOf(g *Graph, name string) ([]Path, error) {
+	o, err := g.edges().workload(name)
+	if err != nil {
+		return nil, err
+	}
+	if own := PathsOf(g, o); len(own) > 0 {
+		return own, nil
+	}
+	var through []Path
+	for _, p := range Paths(g) {
+		if slices.Contains(p.via, o) {
+			through = append(through, p)
+		}
+	}
+	return through, nil
+}
+
+func worstFirst(list []Path) {
+	slices.SortStableFunc(list, func(a, b Path) int {
+		return cmp.Or(-cmp.Compare(a.Worst.Calls, b.Worst.Calls), cmp.Compare(a.Client.String(), b.Client.String()),
+			cmp.Compare(a.Host, b.Host), cmp.Compare(a.To, b.To), slices.Compare(layerNames(a), layerNames(b)))
+	})
+}
+
+func layerNames(p Path) []string {
+	var list []string
+	for _, l := range p.Layers {
+		list = append(list, l.Name)
+	}
+	return list
+}
+
+// workload finds a workload by name.
+func (x *edges) workload(name string) (*manifest.Object, error) {
+	parts := strings.Split(name, "/")
+	var found []*manifest.Object
+	for _, w := range x.workloads {
+		own := []string{w.o.Kind, w.o.Namespace, w.o.Name}
+		if len(parts) > len(own) {
+			break
+		}
+		own = own[len(own)-len(parts):]
+		if slices.EqualFunc(own, parts, strings.EqualFold) {
+			found = append(found, w.o)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return nil, fmt.Errorf("find workload %q: there is none of that name%s", name, x.nearest(parts[len(parts)-1]))
+	}
+	var all []string
+	for _, o := range found {
+		all = append(all, o.Kind+"/"+placeName(o))
+	}
+	return nil, fmt.Errorf("find workload %q: several have that name, write one of %s", name, strings.Join(all, ", "))
+}
+
+// nearest suggests workloads whose names resemble one.
+func (x *edges) nearest(name string) string {
+	type near struct {
+		name string
+		d    int
+	}
+	var list []near
+	for _, w := range x.workloads {
+		d := distance(strings.ToLower(name), w.o.Name)
+		if strings.Contains(w.o.Name, strings.ToLower(name)) {
+			d = 1
+		}
+		if d <= max(2, len(name)/3) {
+			list = append(list, near{placeName(w.o), d})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.name, b.name)) })
+	if len(list) == 0 {
+		switch n := len(x.workloads); n {
+		case 0:
+			return "; no workload was read"
+		default:
+			return fmt.Sprintf("; %d workloads were read, such as %s", n, placeName(x.workloads[0].o))
+		}
+	}
+	var all []string
+	for _, n := range list[:min(len(list), 5)] {
+		all = append(all, n.name)
+	}
+	return "; the nearest are " + strings.Join(all, ", ")
+}
+
+// finish makes a path of the steps that a walk collected.
+func finish(p Path, t trail) Path {
+	p.steps, p.via, p.Notes = t.steps, t.seen, append([]string{}, t.notes...)
+	stack := make([]layers.Layer, len(t.steps))
+	for i, s := range t.steps {
+		stack[i] = s.Layer
+		p.Layers = append(p.Layers, layerShown(s))
+		if s.Assumed != "" {
+			p.Notes = append(p.Notes, s.Name+": "+s.Assumed)
+		}
+	}
+	products := layers.Multiply(stack)
+	for _, product := range products {
+		p.Products = append(p.Products, named(product, stack))
+	}
+	p.Worst = named(layers.Worst(products), stack)
+	p.Repeated = append([]layers.Class{}, layers.Repeated(products)...)
+	p.faults = layers.Nesting(stack)
+	p.Nesting = []PathFault{}
+	for _, f := range p.faults {
+		p.Nesting = append(p.Nesting, PathFault{
+			Outer: stack[f.Outer].Name, Inner: stack[f.Inner].Name, Takes: f.Takes.Seconds(), Limit: f.Limit.Seconds(),
+			Assumed: f.Assumed, Text: f.Text(stack),
+		})
+	}
+	return p
+}
+
+func layerShown(s step) PathLayer {
+	l := PathLayer{
+		Name: s.Name, Product: s.Product, Path: s.path, Attempts: map[layers.Class]int{}, Fallbacks: s.Fallbacks, Budget: s.Budget,
+		Timeout: s.Timeout.Seconds(), PerTry: s.PerTry.Seconds(), Assumed: s.Assumed,
+	}
+	for _, c := range layers.Classes() {
+		l.Attempts[c] = s.For(c)
+	}
+	if s.o != nil {
+		l.Object = s.o.Ref()
+		line, column := s.o.Position(s.path)
+		l.Place = Place{File: s.o.Origin.File, Line: line, Column: column, Live: s.o.Origin.Live}
+	}
+	return l
+}
+
+func named(p layers.Product, stack []layers.Layer) PathProduct {
+	out := PathProduct{Class: p.Class, Calls: p.Single, PerTarget: p.PerTarget, Steady: p.Steady, Budgets: []string{}, Repeats: []string{}}
+	for _, i := range p.Budgets {
+		out.Budgets = append(out.Budgets, stack[i].Name)
+	}
+	for _, i := range p.Repeats {
+		out.Repeats = append(out.Repeats, stack[i].Name)
+	}
+	return out
+}
+
+// Formula is the path's worst product, factor by factor.
+func (p Path) Formula() string {
+	var parts []string
+	for _, l := range p.Layers {
+		part := fmt.Sprintf("%s x%d", l.Name, l.Attempts[p.Worst.Class])
+		if l.Fallbacks > 0 {
+			part += fmt.Sprintf(" on %d targets", l.Fallbacks+1)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, " * ")
+}

@@ -1,0 +1,205 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// route follows a route for a host, "" for any of its hosts.
+func (k *walk) route(t trail, o *manifest.Object, host string) {
+	if k.stop(t, o) {
+		return
+	}
+	t = t.past(o)
+	switch o.Kind {
+	case "VirtualService":
+		k.virtualService(t, o, 0)
+	case "HTTPRoute", "AIGatewayRoute":
+		k.gatewayRoute(t, o)
+	case "Ingress":
+		k.ingress(t, o, host)
+	case "IngressRoute":
+		k.ingressRoute(t, o, host)
+	case "ApisixRoute":
+		k.apisixRoute(t, o, host)
+	}
+}
+
+func (k *walk) virtualService(t trail, o *manifest.Object, depth int) {
+	for i, h := range listAt(o.Root, "spec.http") {
+		if d := mapAt(h, "delegate"); d != nil && depth < 4 {
+			if to := k.x.g.Get("VirtualService", textOr(d, "namespace", o.Namespace), textAt(d, "name")); to != nil {
+				k.virtualService(t.past(to), to, depth+1)
+			}
+		}
+		for _, r := range listAt(h, "route") {
+			if w := intOr(r, "weight", -1); w == 0 && len(listAt(h, "route")) > 1 {
+				continue
+			}
+			d := valueAt(r, "destination")
+			next := t.with(k.x.istioStep(o, i, h, d))
+			host := textAt(d, "host")
+			if s := k.x.service(host, o.Namespace); s != nil {
+				k.enterService(next, s)
+				continue
+			}
+			if len(k.x.entries.named(host, nil)) == 0 && !Provider(host) {
+				next = next.noting("nothing that was read is %s", host)
+			}
+			k.end(next, host)
+		}
+	}
+}
+
+func (k *walk) gatewayRoute(t trail, o *manifest.Object) {
+	for i, rule := range listAt(o.Root, "spec.rules") {
+		next := t.with(k.x.envoyGatewaySteps(o, i, rule)...)
+		for _, b := range listAt(rule, "backendRefs") {
+			to := backendKey(o, b)
+			if intOr(b, "weight", 1) != 0 && k.x.granted(o, to) {
+				k.backend(next, to)
+			}
+		}
+	}
+}
+
+// backend follows what a backendRef names.
+func (k *walk) backend(t trail, to key) {
+	o := k.x.g.Get(to.kind, to.namespace, to.name)
+	if o == nil {
+		k.end(t.noting("%s %s/%s was not read", to.kind, to.namespace, to.name), to.kind+" "+to.namespace+"/"+to.name)
+		return
+	}
+	switch to.kind {
+	case "Service":
+		k.enterService(t, o)
+	case "AIServiceBackend":
+		if !k.stop(t, o) {
+			ref := valueAt(o.Root, "spec.backendRef")
+			k.backend(t.past(o), key{textOr(ref, "kind", "Service"), textOr(ref, "namespace", o.Namespace), textAt(ref, "name")})
+		}
+	case "Backend":
+		k.endpoints(t, o)
+	case "InferencePool":
+		workloads := k.x.selected(o.Namespace, poolSelector(o))
+		for _, w := range workloads {
+			k.enter(t, w)
+		}
+		if len(workloads) == 0 {
+			k.end(t, "InferencePool "+placeName(o))
+		}
+	default:
+		k.named(t, o)
+	}
+}
+
+// poolSelector is the LabelSelector of an InferencePool; older versions have the
+// labels themselves.
+func poolSelector(o *manifest.Object) map[string]any {
+	selector := mapAt(o.Root, "spec.selector")
+	if selector == nil || selector["matchLabels"] != nil || selector["matchExpressions"] != nil {
+		return selector
+	}
+	return map[string]any{"matchLabels": selector}
+}
+
+func (k *walk) endpoints(t trail, o *manifest.Object) {
+	hosts := endpointHosts(o)
+	for _, h := range hosts {
+		switch s := k.x.service(h, o.Namespace); {
+		case k.stop(t, o):
+		case s != nil:
+			k.enterService(t.past(o), s)
+		default:
+			k.end(t.past(o), h)
+		}
+	}
+	if len(hosts) == 0 {
+		k.end(t, "Backend "+placeName(o))
+	}
+}
+
+// endpointHosts are the hosts of a Backend of Envoy Gateway.
+func endpointHosts(o *manifest.Object) []string {
+	var hosts []string
+	for _, e := range listAt(o.Root, "spec.endpoints") {
+		if h := textOr(e, "fqdn.hostname", textAt(e, "ip.address")); h != "" && !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
+}
+
+// named follows the hosts that a backend of another kind names, agentgateway's
+// being the one that is known.
+func (k *walk) named(t trail, o *manifest.Object) {
+	hosts := wordsAt(o.Root, "spec.static.host")
+	for _, h := range within(o.Root, "host", 0) {
+		if s, ok := h.(string); ok && !slices.Contains(hosts, s) {
+			hosts = append(hosts, s)
+		}
+	}
+	for _, h := range hosts {
+		k.end(t, h)
+	}
+	if len(hosts) == 0 {
+		k.end(t, o.Kind+" "+placeName(o))
+	}
+}
+
+func (k *walk) ingress(t trail, o *manifest.Object, host string) {
+	var done []string
+	for _, b := range ingressBackends(o) {
+		if host != "" && b.host != "" && b.host != host && !wildcard(b.host, host) || slices.Contains(done, b.service) {
+			continue
+		}
+		done = append(done, b.service)
+		if s := k.x.g.Get("Service", o.Namespace, b.service); s != nil {
+			k.enterService(t.with(k.x.ingressSteps(o, s)...), s)
+		} else {
+			k.end(t.noting("Service %s/%s was not read", o.Namespace, b.service), "Service "+o.Namespace+"/"+b.service)
+		}
+	}
+}
+
+func wildcard(pattern, host string) bool {
+	h := hosts{}
+	h.add(pattern, nil)
+	return len(h.named(host, nil)) > 0
+}
+
+func (k *walk) ingressRoute(t trail, o *manifest.Object, host string) {
+	for _, r := range listAt(o.Root, "spec.routes") {
+		if names := matchHosts(textAt(r, "match")); host != "" && !slices.Contains(names, host) && !slices.Contains(names, "") {
+			continue
+		}
+		next := t
+		for _, m := range listAt(r, "middlewares") {
+			if o := k.x.g.Get("Middleware", textOr(m, "namespace", o.Namespace), textAt(m, "name")); o != nil {
+				next = next.with(k.x.traefikSteps(o, 0)...)
+			}
+		}
+		for _, s := range listAt(r, "services") {
+			if textOr(s, "kind", "Service") == "Service" {
+				k.backend(next, key{"Service", textOr(s, "namespace", o.Namespace), textAt(s, "name")})
+			}
+		}
+	}
+}
+
+func (k *walk) apisixRoute(t trail, o *manifest.Object, host string) {
+	for _, r := range listAt(o.Root, "spec.http") {
+		if names := wordsAt(r, "match.hosts"); host != "" && len(names) > 0 && !slices.Contains(names, host) {
+			continue
+		}
+		for _, b := range listAt(r, "backends") {
+			to := key{"Service", o.Namespace, textAt(b, "serviceName")}
+			next := t
+			if s := k.x.g.Get(to.kind, to.namespace, to.name); s != nil {
+				next = next.with(k.x.apisixSteps(o, s)...)
+			}
+			k.backend(next, to)
+		}
+	}
+}

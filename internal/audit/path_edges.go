@@ -1,0 +1,287 @@
+package audit
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// linked is the index of a graph's edges, built when it is first asked for.
+type linked struct {
+	once sync.Once
+	x    *edges
+}
+
+// edges finds what belongs together without a scan: pods by their labels,
+// Services and routes by host, policies and scalers by what they are attached
+// to. It is immutable once built, but for the paths, which are found once.
+type edges struct {
+	g         *Graph
+	workloads []*workload
+	of        map[*manifest.Object]*workload
+	bySpace   map[string][]*workload
+	byLabel   map[[3]string][]*workload // by namespace, key and value
+	behind    map[*manifest.Object][]*workload
+	covered   map[string]map[*workload][]*manifest.Object // by kind of what selects pods
+	routes    hosts
+	sidecars  hosts // of VirtualServices for the mesh
+	entries   hosts // ServiceEntries
+	attached  map[key][]attachment
+	backends  map[key][]*manifest.Object // routes by the object that they lead to
+	ofGateway map[key][]*manifest.Object // routes by their Gateway
+	rules     map[string]*hosts          // DestinationRules by namespace
+	scalers   map[key][]*manifest.Object
+	served    []*workload // gateways
+	mesh      map[string]any
+	meshPlace *manifest.Object
+	alerts    func() alerts
+	paths     func() map[*manifest.Object][]Path
+}
+
+// workload is one that runs pods.
+type workload struct {
+	o      *manifest.Object
+	labels map[string]any
+	before []*manifest.Object // Services that select it
+}
+
+// attachment is a policy that is attached to an object or a part of it.
+type attachment struct {
+	policy  *manifest.Object
+	section string
+}
+
+func (g *Graph) edges() *edges {
+	g.linked.once.Do(func() { g.linked.x = newEdges(g) })
+	return g.linked.x
+}
+
+func newEdges(g *Graph) *edges {
+	x := &edges{
+		g: g, of: map[*manifest.Object]*workload{}, bySpace: map[string][]*workload{}, byLabel: map[[3]string][]*workload{},
+		behind: map[*manifest.Object][]*workload{}, covered: map[string]map[*workload][]*manifest.Object{},
+		attached: map[key][]attachment{}, backends: map[key][]*manifest.Object{}, ofGateway: map[key][]*manifest.Object{}, rules: map[string]*hosts{},
+		scalers: map[key][]*manifest.Object{},
+	}
+	for _, o := range g.Workloads() {
+		w := &workload{o: o, labels: PodLabels(o)}
+		x.workloads = append(x.workloads, w)
+		x.of[o] = w
+		x.bySpace[o.Namespace] = append(x.bySpace[o.Namespace], w)
+		for k, v := range w.labels {
+			at := [3]string{o.Namespace, k, plainText(v)}
+			x.byLabel[at] = append(x.byLabel[at], w)
+		}
+		if g.Role(o) == Gateway {
+			x.served = append(x.served, w)
+		}
+	}
+	for _, s := range g.Kind("Service") {
+		for _, w := range x.labelled(s.Namespace, mapAt(s.Root, "spec.selector")) {
+			x.behind[s] = append(x.behind[s], w)
+			w.before = append(w.before, s)
+		}
+	}
+	x.cover()
+	x.attach()
+	x.addRoutes()
+	x.addIstio()
+	for _, kind := range []string{"HorizontalPodAutoscaler", "ScaledObject"} {
+		for _, o := range g.Kind(kind) {
+			if k, ok := scales(o); ok {
+				x.scalers[k] = append(x.scalers[k], o)
+			}
+		}
+	}
+	x.alerts = sync.OnceValue(func() alerts { return findAlerts(g) })
+	x.paths = sync.OnceValue(x.findPaths)
+	return x
+}
+
+// labelled are the workloads whose pods have all labels, none for no label.
+func (x *edges) labelled(namespace string, labels map[string]any) []*workload {
+	var fewest []*workload
+	first := true
+	for k, v := range labels {
+		list := x.byLabel[[3]string{namespace, k, plainText(v)}]
+		if first || len(list) < len(fewest) {
+			fewest, first = list, false
+		}
+	}
+	var found []*workload
+	for _, w := range fewest {
+		if subset(labels, w.labels) {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// selected are the workloads of a namespace for which a LabelSelector holds: all
+// of them for an empty one, none for an absent one.
+func (x *edges) selected(namespace string, selector map[string]any) []*workload {
+	if selector == nil {
+		return nil
+	}
+	among := x.bySpace[namespace]
+	if labels := mapAt(selector, "matchLabels"); len(labels) > 0 {
+		among = x.labelled(namespace, labels)
+	}
+	var found []*workload
+	for _, w := range among {
+		if Selects(selector, w.labels) {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// selectors are the kinds that select pods, and where.
+var selectors = map[string]string{
+	"PodDisruptionBudget": "spec.selector", "NetworkPolicy": "spec.podSelector",
+	"CiliumNetworkPolicy": "spec.endpointSelector", "AuthorizationPolicy": "spec.selector",
+}
+
+func (x *edges) cover() {
+	for kind, path := range selectors {
+		x.covered[kind] = map[*workload][]*manifest.Object{}
+		for _, o := range x.g.Kind(kind) {
+			selector := mapAt(o.Root, path)
+			if selector == nil && kind != "PodDisruptionBudget" {
+				selector = map[string]any{}
+			}
+			for _, w := range x.selected(o.Namespace, cilium(selector)) {
+				x.covered[kind][w] = append(x.covered[kind][w], o)
+			}
+		}
+	}
+}
+
+// cilium drops the prefix that Cilium allows before the keys of pod labels.
+func cilium(selector map[string]any) map[string]any {
+	labels := mapAt(selector, "matchLabels")
+	plain := map[string]any{}
+	changed := false
+	for k, v := range labels {
+		rest, ok := strings.CutPrefix(k, "k8s:")
+		changed = changed || ok
+		plain[rest] = v
+	}
+	if !changed {
+		return selector
+	}
+	out := maps.Clone(selector)
+	out["matchLabels"] = plain
+	return out
+}
+
+// attachedKinds are those that are attached by targetRefs.
+var attachedKinds = []string{
+	"AgentgatewayPolicy", "BackendTrafficPolicy", "XBackendTrafficPolicy", "BackendLBPolicy", "QuotaPolicy",
+	"RateLimitPolicy", "TokenRateLimitPolicy", "TrafficPolicy", "RateLimitPolicy.kuadrant.io", "RateLimitPolicy.gateway.nginx.org",
+}
+
+func (x *edges) attach() {
+	for _, kind := range attachedKinds {
+		for _, p := range x.g.Kind(kind) {
+			refs := listAt(p.Root, "spec.targetRefs")
+			if ref := mapAt(p.Root, "spec.targetRef"); ref != nil {
+				refs = append(slices.Clone(refs), ref)
+			}
+			for _, r := range refs {
+				k := key{textAt(r, "kind"), p.Namespace, textAt(r, "name")}
+				x.attached[k] = append(x.attached[k], attachment{p, textAt(r, "sectionName")})
+			}
+			for _, s := range listAt(p.Root, "spec.targetSelectors") {
+				selector, _ := s.(map[string]any)
+				kind := textAt(s, "kind")
+				for _, o := range x.g.In(kind, p.Namespace) {
+					if Selects(selector, mapAt(o.Root, "metadata.labels")) {
+						k := key{kind, o.Namespace, o.Name}
+						x.attached[k] = append(x.attached[k], attachment{p, ""})
+					}
+				}
+			}
+		}
+	}
+}
+
+// scales is what an autoscaler scales.
+func scales(o *manifest.Object) (key, bool) {
+	kind, name := textAt(o.Root, "spec.scaleTargetRef.kind"), textAt(o.Root, "spec.scaleTargetRef.name")
+	if kind == "" && o.Kind == "ScaledObject" {
+		kind = "Deployment"
+	}
+	return key{kind, o.Namespace, name}, kind != "" && name != ""
+}
+
+// scalersOf are the autoscalers of a workload.
+func (x *edges) scalersOf(o *manifest.Object) []*manifest.Object {
+	return x.scalers[key{o.Kind, o.Namespace, o.Name}]
+}
+
+// floor is the fewest replicas of a workload that an autoscaler leaves, or those
+// that are asked for.
+func (x *edges) floor(o *manifest.Object) int {
+	replicas := intOr(o.Root, "spec.replicas", 1)
+	for _, s := range x.scalersOf(o) {
+		path := "spec.minReplicas"
+		if s.Kind == "ScaledObject" {
+			path = "spec.minReplicaCount"
+		}
+		replicas = max(replicas, intOr(s.Root, path, 0))
+	}
+	return replicas
+}
+
+// The functions below read leniently: a rule concludes nothing from what is not
+// there or cannot be read, which is reported by who evaluates the object.
+
+func textAt(root any, path string) string {
+	s, _ := Text(root, path)
+	return s
+}
+
+func listAt(root any, path string) []any {
+	l, _ := List(root, path)
+	return l
+}
+
+func mapAt(root any, path string) map[string]any {
+	m, _ := Object(root, path)
+	return m
+}
+
+func valueAt(root any, path string) any {
+	v, _ := Value(root, path)
+	return v
+}
+
+func wordsAt(root any, path string) []string {
+	w, _ := Words(root, path)
+	return w
+}
+
+// intOr is the number at path, or def where there is none.
+func intOr(root any, path string, def int) int {
+	if valueAt(root, path) == nil {
+		return def
+	}
+	n, err := Number(root, path)
+	if err != nil {
+		return def
+	}
+	return int(max(min(n, 1e9), -1))
+}
+
+func annotation(o *manifest.Object, name string) string {
+	return textAt(o.Root, "metadata.annotations["+name+"]")
+}
+
+func plainText(v any) string {
+	s, _ := Text(map[string]any{"v": v}, "v")
+	return s
+}

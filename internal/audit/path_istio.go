@@ -1,0 +1,218 @@
+package audit
+
+import (
+	"slices"
+
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// rootNamespace is where rules stand that hold for a whole mesh.
+const rootNamespace = "istio-system"
+
+func (x *edges) addIstio() {
+	for _, o := range x.g.Kind("ConfigMap") {
+		if o.Name != "istio" || mapAt(o.Root, "data") == nil {
+			continue
+		}
+		for _, d := range x.g.Documents(o) {
+			if d.Key == "mesh" && d.Root != nil && x.mesh == nil {
+				x.mesh, x.meshPlace = d.Root, o
+			}
+		}
+	}
+	for _, o := range x.g.Kind("ServiceEntry") {
+		for _, h := range wordsAt(o.Root, "spec.hosts") {
+			x.entries.add(h, o)
+		}
+	}
+	for _, o := range x.g.Kind("DestinationRule") {
+		if x.rules[o.Namespace] == nil {
+			x.rules[o.Namespace] = &hosts{}
+		}
+		if host := textAt(o.Root, "spec.host"); host != "" {
+			x.rules[o.Namespace].add(x.fullIn(host, o.Namespace), o)
+		}
+	}
+	for _, o := range x.g.Kind("VirtualService") {
+		x.addVirtualService(o)
+	}
+}
+
+func (x *edges) addVirtualService(o *manifest.Object) {
+	for _, h := range wordsAt(o.Root, "spec.hosts") {
+		if meshed(o) {
+			x.sidecars.add(x.fullIn(h, o.Namespace), o)
+		}
+		if len(proxySpaces(o)) > 0 {
+			x.routes.add(h, o)
+		}
+	}
+	for _, h := range listAt(o.Root, "spec.http") {
+		for _, r := range listAt(h, "route") {
+			if s := x.service(textAt(r, "destination.host"), o.Namespace); s != nil {
+				x.lead(o, s)
+			}
+		}
+	}
+}
+
+// meshed says whether a VirtualService is for sidecars.
+func meshed(o *manifest.Object) bool {
+	gateways := wordsAt(o.Root, "spec.gateways")
+	return len(gateways) == 0 || slices.Contains(gateways, "mesh")
+}
+
+// proxySpaces are the namespaces of the gateways that a VirtualService is for.
+func proxySpaces(o *manifest.Object) []string {
+	var spaces []string
+	for _, g := range wordsAt(o.Root, "spec.gateways") {
+		if g == "mesh" {
+			continue
+		}
+		space := o.Namespace
+		if i := slices.Index([]byte(g), '/'); i >= 0 {
+			space = g[:i]
+		}
+		if !slices.Contains(spaces, space) {
+			spaces = append(spaces, space)
+		}
+	}
+	return spaces
+}
+
+// exported says whether an Istio object is visible in a namespace.
+func exported(o *manifest.Object, namespace string) bool {
+	to := wordsAt(o.Root, "spec.exportTo")
+	return len(to) == 0 && o.Kind != "" || slices.Contains(to, "*") || slices.Contains(to, namespace) ||
+		slices.Contains(to, ".") && o.Namespace == namespace
+}
+
+// destinationRules are those that a proxy uses for a host: of the first namespace
+// that has one, in the order of the proxy's own, the destination's, and the
+// mesh's; there the one for the most specific host.
+func (x *edges) destinationRules(host string, proxies []string, owner string) []*manifest.Object {
+	root := rootNamespace
+	if x.meshPlace != nil {
+		root = x.meshPlace.Namespace
+	}
+	order := append(slices.Clone(proxies), owner, textOr(x.mesh, "rootNamespace", root))
+	for _, space := range order {
+		h := x.rules[space]
+		if h == nil {
+			continue
+		}
+		visible := func(o *manifest.Object) bool {
+			return slices.ContainsFunc(proxies, func(p string) bool { return exported(o, p) })
+		}
+		if list := h.find(host, visible); len(list) > 0 {
+			return list
+		}
+	}
+	return nil
+}
+
+// traffic is what Istio knows of one destination of a route.
+type traffic struct {
+	rules  []*manifest.Object
+	subset string
+	port   int
+}
+
+// destination finds the rules for a destination that a VirtualService names.
+func (x *edges) destination(o *manifest.Object, d any) traffic {
+	name := textAt(d, "host")
+	host, owner := x.fullIn(name, o.Namespace), o.Namespace
+	t := traffic{subset: textAt(d, "subset"), port: intOr(d, "port.number", 0)}
+	if s := x.service(name, o.Namespace); s != nil {
+		owner = s.Namespace
+		if ports := listAt(s.Root, "spec.ports"); t.port == 0 && len(ports) == 1 {
+			t.port = intOr(ports[0], "port", 0)
+		}
+	} else if list := x.entries.named(host, nil); len(list) > 0 {
+		owner = list[0].Namespace
+	}
+	proxies := []string{o.Namespace}
+	for _, p := range proxySpaces(o) {
+		if !slices.Contains(proxies, p) {
+			proxies = append(proxies, p)
+		}
+	}
+	t.rules = x.destinationRules(host, proxies, owner)
+	return t
+}
+
+// section is a part of the traffic policy in force, such as outlierDetection,
+// and the rule that sets it: a subset's before the destination's, and a port's
+// instead of both.
+func (t traffic) section(name string) (any, *manifest.Object) {
+	for _, subset := range []bool{true, false} {
+		for _, r := range t.rules {
+			policies := []any{mapAt(r.Root, "spec.trafficPolicy")}
+			if subset {
+				policies = t.ofSubset(r)
+			}
+			for _, p := range policies {
+				if v, decided := portSection(p, name, t.port); decided {
+					return v, r
+				}
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (t traffic) ofSubset(rule *manifest.Object) []any {
+	var list []any
+	for _, s := range listAt(rule.Root, "spec.subsets") {
+		if t.subset != "" && textAt(s, "name") == t.subset {
+			list = append(list, mapAt(s, "trafficPolicy"))
+		}
+	}
+	return list
+}
+
+// portSection is a section of a policy; what a policy says of the port replaces
+// all that it says of the destination, but for what a port cannot have.
+func portSection(policy any, name string, port int) (any, bool) {
+	if name != "retryBudget" && port != 0 {
+		for _, p := range listAt(policy, "portLevelSettings") {
+			if intOr(p, "port.number", 0) == port {
+				return valueAt(p, name), true
+			}
+		}
+	}
+	v := valueAt(policy, name)
+	return v, v != nil
+}
+
+// sidecar says whether a workload's calls pass a proxy of Istio; unknown where
+// its namespace was not read.
+func (x *edges) sidecar(w *workload) (has, known bool) {
+	for _, field := range []string{"labels", "annotations"} {
+		switch textAt(w.o.Root, "spec.template.metadata."+field+"[sidecar.istio.io/inject]") {
+		case "true":
+			return true, true
+		case "false":
+			return false, true
+		}
+	}
+	for _, c := range Containers(w.o) {
+		if c.Name == "istio-proxy" {
+			return true, true
+		}
+	}
+	space := x.g.Get("Namespace", "", w.o.Namespace)
+	if space == nil {
+		return false, false
+	}
+	labels := mapAt(space.Root, "metadata.labels")
+	injects := textAt(labels, "istio-injection")
+	return injects == "enabled" || injects != "disabled" && textAt(labels, "[istio.io/rev]") != "", true
+}
+
+func textOr(root any, path, def string) string {
+	if s := textAt(root, path); s != "" {
+		return s
+	}
+	return def
+}

@@ -1,0 +1,558 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/layers"
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// Annotations by which a workload says what its code does; of the workload or
+// its pod template.
+const (
+	RetriesAnnotation = "hourthree.dev/sdk-retries"
+	TimeoutAnnotation = "hourthree.dev/sdk-timeout"
+	// HandsAnnotation says as which class a gateway hands out another, such as
+	// 429=5xx.
+	HandsAnnotation = "hourthree.dev/hands"
+)
+
+// What products do where nothing is set, see docs of each.
+const (
+	sdkRetries     = 2
+	sdkTimeout     = 600 * time.Second
+	istioRetries   = 2
+	envoyRetries   = 2 // of Envoy Gateway, once retry is set
+	nginxTries     = 3
+	kongRetries    = 5
+	litellmRetries = 2
+	aiGatewayLimit = 60 * time.Second
+)
+
+// istioWords are the conditions of Istio where a route names none.
+var istioWords = []string{"connect-failure", "refused-stream", "unavailable", "cancelled"}
+
+// envoyWords are the conditions of Envoy Gateway where a policy names none.
+var envoyWords = []string{"connect-failure", "refused-stream", "unavailable", "cancelled", "retriable-status-codes", "503"}
+
+// step is a layer of a path and the place that it was read from.
+type step struct {
+	layers.Layer
+	o    *manifest.Object
+	path string
+}
+
+func newStep(o *manifest.Object, path string, l layers.Layer) step {
+	l.File = o.Origin.File
+	l.Line, _ = o.Position(path)
+	return step{l, o, path}
+}
+
+// AssumedSDK is the layer of a client that was not read: the default of the SDKs
+// of OpenAI and Anthropic.
+func AssumedSDK() layers.Layer {
+	return layers.Layer{
+		Name: "client SDK", Product: "sdk", Attempts: layers.Same(sdkRetries + 1), Timeout: sdkTimeout,
+		Assumed: "the client was not read: 2 retries and 600 s are the default of the SDKs of OpenAI and Anthropic",
+	}
+}
+
+// sdk is the layer of a client's own library, in one of its containers.
+func (x *edges) sdk(w *workload, c Container, vars []variable, product string) step {
+	l := AssumedSDK()
+	l.Name = product + " SDK in " + w.o.Name
+	l.Assumed = "retries in code cannot be seen: 2 are the SDK's default; the annotation " + RetriesAnnotation + " states others"
+	path := c.Path
+	for _, v := range vars {
+		n, err := strconv.Atoi(strings.TrimSpace(v.value))
+		if err == nil && n >= 0 && slices.Contains(retryNames, v.name) {
+			l.Attempts, path = layers.Same(plusOne(n)), v.path
+			l.Assumed = v.name + " is a convention of applications, not of the SDK"
+			break
+		}
+	}
+	for _, at := range []string{"spec.template.metadata", "metadata"} {
+		place := at + ".annotations[" + RetriesAnnotation + "]"
+		if n, err := strconv.Atoi(textAt(w.o.Root, place)); err == nil && n >= 0 {
+			l.Attempts, l.Assumed, path = layers.Same(plusOne(n)), "", place
+		}
+		if d, err := Duration(w.o.Root, at+".annotations["+TimeoutAnnotation+"]"); err == nil && d > 0 {
+			l.Timeout = d
+		}
+	}
+	return newStep(w.o, path, l)
+}
+
+// plusOne are the attempts of a number of retries.
+func plusOne(retries int) int { return min(max(retries, 0), layers.Most) + 1 }
+
+// repeating gives the classes of conditions a number of attempts.
+func repeating(words []string, attempts int) map[layers.Class]int {
+	m := map[layers.Class]int{}
+	for _, c := range envoyClasses(words) {
+		m[c] = attempts
+	}
+	return m
+}
+
+// envoyClasses are the classes of failure that Envoy's retry conditions cover. A
+// reset counts as 5xx for Envoy, since it will be answered with one; statuses of
+// gRPC do not come from a model's HTTP API.
+func envoyClasses(words []string) []layers.Class {
+	var list []layers.Class
+	for _, w := range words {
+		switch w := strings.ToLower(w); w {
+		case "5xx", "gateway-error":
+			list = append(list, layers.Connect, layers.Reset, layers.Server)
+		case "reset":
+			list = append(list, layers.Connect, layers.Reset)
+		case "connect-failure", "refused-stream", "reset-before-request":
+			list = append(list, layers.Connect)
+		case "envoy-ratelimited":
+			list = append(list, layers.Capacity)
+		default:
+			list = append(list, codeClasses(w)...)
+		}
+	}
+	return list
+}
+
+// codeClasses are the classes of an HTTP status or a range of them.
+func codeClasses(word string) []layers.Class {
+	from, to, isRange := strings.Cut(strings.TrimPrefix(word, "http_"), "-")
+	low, err := strconv.Atoi(from)
+	high := low
+	if isRange && err == nil {
+		high, err = strconv.Atoi(to)
+	}
+	var list []layers.Class
+	if err == nil && low <= 429 && high >= 429 {
+		list = append(list, layers.Capacity)
+	}
+	if err == nil && low <= 599 && high >= 500 {
+		list = append(list, layers.Server)
+	}
+	return list
+}
+
+func span(root any, path string) time.Duration {
+	d, _ := Duration(root, path)
+	return max(d, 0)
+}
+
+// istioStep is what a route of a VirtualService does before one destination.
+func (x *edges) istioStep(o *manifest.Object, i int, http, destination any) step {
+	path := fmt.Sprintf("spec.http[%d].retries", i)
+	l := layers.Layer{Name: "VirtualService " + placeName(o), Product: "istio", Hands: layers.Proxied(), Timeout: span(http, "timeout")}
+	retries := valueAt(http, "retries")
+	switch {
+	case retries == nil:
+		l.Attempts, l.Assumed = x.meshDefault()
+	default:
+		words := wordsAt(retries, "retryOn")
+		if len(words) == 0 {
+			words = istioWords
+		}
+		l.Attempts = repeating(words, plusOne(intOr(retries, "attempts", 0)))
+		l.PerTry = span(retries, "perTryTimeout")
+	}
+	if b, _ := x.destination(o, destination).section("retryBudget"); b != nil {
+		l.Budget = share(b, "percent", 20)
+	}
+	return newStep(o, path, l)
+}
+
+// meshDefault is what Istio does where a route says nothing of retries.
+func (x *edges) meshDefault() (attempts map[layers.Class]int, assumed string) {
+	policy := mapAt(x.mesh, "defaultHttpRetryPolicy")
+	if policy == nil {
+		return repeating(istioWords, istioRetries+1), "Istio retries twice where nothing is set"
+	}
+	words := wordsAt(policy, "retryOn")
+	if len(words) == 0 {
+		words = istioWords
+	}
+	return repeating(words, plusOne(intOr(policy, "attempts", istioRetries))), ""
+}
+
+// share is a percentage as a share, def where none stands.
+func share(root any, path string, def float64) float64 {
+	n, err := Number(root, path)
+	if err != nil || valueAt(root, path) == nil {
+		n = def
+	}
+	return n / 100
+}
+
+// envoyGatewaySteps are what the rule of a route and the policies in force on it
+// do: the route's limit outside, the policy's retries inside. A policy's retry
+// takes the place of the route's.
+func (x *edges) envoyGatewaySteps(route *manifest.Object, i int, rule any) []step {
+	policies := x.effective("BackendTrafficPolicy", route, rule)
+	retry, by := setting(policies, "spec.retry")
+	var list []step
+	if s, ok := x.routeStep(route, i, rule, retry != nil); ok {
+		list = append(list, s)
+	}
+	limit, limiter := setting(policies, "spec.timeout.http.requestTimeout")
+	if by == nil {
+		by = limiter
+	}
+	if by == nil {
+		return append(list, x.agentgatewaySteps(route, rule)...)
+	}
+	l := layers.Layer{Name: "BackendTrafficPolicy " + placeName(by), Product: "envoy-gateway", Hands: layers.Proxied()}
+	l.Timeout = span(map[string]any{"limit": limit}, "limit")
+	if retry != nil {
+		l.Attempts = repeating(envoyGatewayWords(retry), plusOne(intOr(retry, "numRetries", envoyRetries)))
+		l.PerTry = span(retry, "perRetry.timeout")
+	}
+	if b, _ := setting(policies, "spec.circuitBreaker.retryBudget"); b != nil {
+		l.Budget = fraction(b)
+	}
+	return append(list, newStep(by, "spec.retry", l))
+}
+
+func envoyGatewayWords(retry any) []string {
+	triggers, codes := wordsAt(retry, "retryOn.triggers"), wordsAt(retry, "retryOn.httpStatusCodes")
+	switch {
+	case len(triggers) == 0 && len(codes) == 0:
+		return envoyWords
+	case len(triggers) == 0:
+		return append([]string{"connect-failure"}, codes...)
+	case !slices.Contains(triggers, "retriable-status-codes"):
+		return triggers
+	}
+	if len(codes) == 0 {
+		codes = []string{"503"}
+	}
+	return append(slices.Clone(triggers), codes...)
+}
+
+// fraction is a retry budget of Envoy Gateway as a share: 20 per cent where it
+// names none.
+func fraction(budget any) float64 {
+	if valueAt(budget, "percent") == nil {
+		return 0.2
+	}
+	n, _ := Number(budget, "percent.numerator")
+	if d, _ := Number(budget, "percent.denominator"); d > 0 {
+		return n / d
+	}
+	return n / 100
+}
+
+// routeStep is what the rule of a route of the Gateway API does by itself.
+func (x *edges) routeStep(o *manifest.Object, i int, rule any, replaced bool) (step, bool) {
+	l := layers.Layer{Name: o.Kind + " " + placeName(o), Product: "gateway-api", Hands: layers.Proxied()}
+	l.Timeout, l.PerTry = span(rule, "timeouts.request"), span(rule, "timeouts.backendRequest")
+	if o.Kind == "AIGatewayRoute" && valueAt(rule, "timeouts.request") == nil {
+		l.Timeout, l.Assumed = aiGatewayLimit, "60 s is Envoy AI Gateway's default"
+	}
+	path := fmt.Sprintf("spec.rules[%d]", i)
+	if retry := valueAt(rule, "retry"); retry != nil && !replaced {
+		words := append([]string{"reset"}, wordsAt(retry, "codes")...)
+		l.Attempts = repeating(words, plusOne(intOr(retry, "attempts", envoyRetries)))
+		if valueAt(retry, "attempts") == nil {
+			l.Assumed = "the route does not say how often: 2 retries"
+		}
+		path += ".retry"
+		if b := x.constraint(o, rule); b != nil {
+			l.Budget = share(b, "budget.percent", 20)
+		}
+	} else if l.Timeout > 0 {
+		path += ".timeouts"
+	}
+	l.Attempts = x.linkerd(o.Root, l.Attempts, &l)
+	return newStep(o, path, l), l.Tries() > 1 || l.Timeout > 0 || l.PerTry > 0
+}
+
+// constraint is the retry constraint of the backends of a rule, nil where one of
+// them has none.
+func (x *edges) constraint(o *manifest.Object, rule any) any {
+	var found any
+	for _, b := range listAt(rule, "backendRefs") {
+		found = nil
+		for _, a := range x.attached[backendKey(o, b)] {
+			if c := valueAt(a.policy.Root, "spec.retryConstraint"); c != nil && a.policy.Kind == "XBackendTrafficPolicy" {
+				found = c
+			}
+		}
+		if found == nil {
+			return nil
+		}
+	}
+	return found
+}
+
+// agentgatewaySteps are what policies of agentgateway do for a rule.
+func (x *edges) agentgatewaySteps(route *manifest.Object, rule any) []step {
+	policies := x.effective("AgentgatewayPolicy", route, rule)
+	retry, by := setting(policies, "spec.traffic.retry")
+	limit, limiter := setting(policies, "spec.traffic.timeouts.request")
+	if by == nil {
+		by = limiter
+	}
+	if by == nil {
+		return nil
+	}
+	l := layers.Layer{Name: "AgentgatewayPolicy " + placeName(by), Product: "agentgateway", Hands: layers.Proxied()}
+	l.Timeout = span(map[string]any{"limit": limit}, "limit")
+	if retry != nil {
+		words := append([]string{"reset"}, wordsAt(retry, "codes")...)
+		l.Attempts = repeating(words, plusOne(intOr(retry, "attempts", 1)))
+	}
+	return []step{newStep(by, "spec.traffic.retry", l)}
+}
+
+// linkerd adds what the annotations of a Service or route make Linkerd's proxy
+// do.
+func (x *edges) linkerd(root map[string]any, attempts map[layers.Class]int, l *layers.Layer) map[layers.Class]int {
+	at := func(name string) string { return "metadata.annotations[" + name + "]" }
+	words := wordsAt(root, at("retry.linkerd.io/http"))
+	if d := span(root, at("timeout.linkerd.io/request")); d > 0 {
+		l.Timeout = d
+	}
+	if len(words) == 0 {
+		return attempts
+	}
+	m := map[layers.Class]int{}
+	for _, w := range words {
+		classes := codeClasses(w)
+		if w == "5xx" || w == "gateway-error" {
+			classes = []layers.Class{layers.Server}
+		}
+		for _, c := range classes {
+			m[c] = plusOne(intOr(root, at("retry.linkerd.io/limit"), 1))
+		}
+	}
+	if d := span(root, at("retry.linkerd.io/timeout")); d > 0 {
+		l.PerTry = d
+	}
+	return m
+}
+
+// serviceSteps are what stands at a Service: Linkerd's annotations, and raw Envoy
+// of Cilium.
+func (x *edges) serviceSteps(s *manifest.Object) []step {
+	l := layers.Layer{Name: "Linkerd at Service " + placeName(s), Product: "linkerd", Hands: layers.Proxied()}
+	l.Attempts = x.linkerd(s.Root, nil, &l)
+	var list []step
+	if l.Tries() > 1 || l.Timeout > 0 {
+		list = append(list, newStep(s, "metadata.annotations[retry.linkerd.io/http]", l))
+	}
+	for _, o := range x.g.In("CiliumEnvoyConfig", s.Namespace) {
+		for _, to := range listAt(o.Root, "spec.services") {
+			if textAt(to, "name") == s.Name && textOr(to, "namespace", o.Namespace) == s.Namespace {
+				list = append(list, ciliumStep(o)...)
+			}
+		}
+	}
+	return list
+}
+
+// ciliumStep is the retry policy of raw Envoy that repeats most.
+func ciliumStep(o *manifest.Object) []step {
+	l := layers.Layer{Name: "CiliumEnvoyConfig " + placeName(o), Product: "envoy", Attempts: map[layers.Class]int{}, Hands: layers.Proxied()}
+	for _, key := range []string{"retry_policy", "retryPolicy"} {
+		for _, p := range within(valueAt(o.Root, "spec.resources"), key, 0) {
+			words := wordsAt(p, "retry_on")
+			n := intOr(p, "num_retries", intOr(p, "numRetries", 1))
+			for c, attempts := range repeating(append(append(words, wordsAt(p, "retryOn")...), wordsAt(p, "retriable_status_codes")...), plusOne(n)) {
+				l.Attempts[c] = max(l.Attempts[c], attempts)
+			}
+			l.PerTry = max(l.PerTry, span(p, "per_try_timeout"))
+		}
+	}
+	for _, b := range within(valueAt(o.Root, "spec.resources"), "retry_budget", 0) {
+		l.Budget = share(b, "budget_percent.value", 20)
+	}
+	if l.Tries() == 1 {
+		return nil
+	}
+	return []step{newStep(o, "spec.resources", l)}
+}
+
+// within are the values below a key, at any depth.
+func within(v any, key string, depth int) []any {
+	var list []any
+	switch v := v.(type) {
+	case map[string]any:
+		for _, k := range sortedKeys(v) {
+			if k == key {
+				list = append(list, v[k])
+			}
+			if depth < 32 {
+				list = append(list, within(v[k], key, depth+1)...)
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if depth < 32 {
+				list = append(list, within(e, key, depth+1)...)
+			}
+		}
+	}
+	return list
+}
+
+// ingressSteps are what the controller of an Ingress does before a Service.
+func (x *edges) ingressSteps(o, s *manifest.Object) []step {
+	switch x.ingressClass(o) {
+	case "nginx":
+		return []step{x.nginxStep(o)}
+	case "kong":
+		return []step{kongStep(s)}
+	case "traefik":
+		var list []step
+		for _, name := range wordsAt(o.Root, "metadata.annotations[traefik.ingress.kubernetes.io/router.middlewares]") {
+			if full, ok := strings.CutSuffix(name, "@kubernetescrd"); ok {
+				list = append(list, x.middlewareNamed(full)...)
+			}
+		}
+		return list
+	case "apisix":
+		return x.apisixSteps(o, s)
+	}
+	return nil
+}
+
+// nginxStep is what ingress-nginx does. Once a POST has reached a server it is
+// repeated only where non_idempotent is set.
+func (x *edges) nginxStep(o *manifest.Object) step {
+	global := map[string]any{}
+	for _, name := range []string{"ingress-nginx-controller", "nginx-configuration"} {
+		for _, m := range x.g.Kind("ConfigMap") {
+			if m.Name == name {
+				global = mapAt(m.Root, "data")
+			}
+		}
+	}
+	const prefix = "nginx.ingress.kubernetes.io/proxy-next-upstream"
+	at := "metadata.annotations[" + prefix
+	words, path := wordsAt(o.Root, at+"]"), at+"]"
+	if len(words) == 0 {
+		words = wordsAt(global, "proxy-next-upstream")
+	}
+	if len(words) == 0 {
+		words = []string{"error", "timeout"}
+	}
+	tries := intOr(o.Root, at+"-tries]", intOr(global, "proxy-next-upstream-tries", nginxTries))
+	l := layers.Layer{Name: "ingress-nginx " + placeName(o), Product: "ingress-nginx", Hands: layers.Proxied(), Attempts: map[layers.Class]int{}}
+	if tries == 0 {
+		tries, l.Assumed = nginxTries, "tries are not limited: at least 3 are taken"
+	}
+	again := slices.Contains(words, "non_idempotent") || textAt(global, "retry-non-idempotent") == "true"
+	for _, w := range words {
+		switch {
+		case w == "off":
+			tries = 1
+		case w == "error" || w == "timeout":
+			l.Attempts[layers.Connect] = tries
+			if again {
+				l.Attempts[layers.Reset] = tries
+			}
+		case again:
+			for _, c := range codeClasses(w) {
+				l.Attempts[c] = tries
+			}
+		}
+	}
+	if tries == 1 {
+		l.Attempts = nil
+	}
+	return newStep(o, path, l)
+}
+
+// kongStep is what Kong does before a Service. It repeats what did not connect.
+func kongStep(s *manifest.Object) step {
+	path := "metadata.annotations[konghq.com/retries]"
+	l := layers.Layer{Name: "Kong at Service " + placeName(s), Product: "kong", Hands: layers.Proxied()}
+	l.Attempts = map[layers.Class]int{layers.Connect: plusOne(intOr(s.Root, path, kongRetries))}
+	if valueAt(s.Root, path) == nil {
+		l.Assumed = "Kong retries five times where nothing is set"
+	}
+	return newStep(s, path, l)
+}
+
+// middlewareNamed finds NAMESPACE-NAME, as an annotation writes it.
+func (x *edges) middlewareNamed(full string) []step {
+	for i := range full {
+		if full[i] == '-' {
+			if m := x.g.Get("Middleware", full[:i], full[i+1:]); m != nil {
+				return x.traefikSteps(m, 0)
+			}
+		}
+	}
+	return nil
+}
+
+// traefikSteps are the retries of a Middleware, or of those that it chains.
+func (x *edges) traefikSteps(m *manifest.Object, depth int) []step {
+	var list []step
+	for _, c := range listAt(m.Root, "spec.chain.middlewares") {
+		if next := x.g.Get("Middleware", textOr(c, "namespace", m.Namespace), textAt(c, "name")); next != nil && depth < 4 {
+			list = append(list, x.traefikSteps(next, depth+1)...)
+		}
+	}
+	tries := intOr(m.Root, "spec.retry.attempts", 0)
+	if tries <= 1 {
+		return list
+	}
+	l := layers.Layer{Name: "Traefik Middleware " + placeName(m), Product: "traefik", Hands: layers.Proxied()}
+	l.Attempts = map[layers.Class]int{layers.Connect: tries}
+	if valueAt(m.Root, "spec.retry.retryNonIdempotentMethod") == true {
+		l.Attempts[layers.Reset] = tries
+		for _, w := range wordsAt(m.Root, "spec.retry.status") {
+			for _, c := range codeClasses(w) {
+				l.Attempts[c] = tries
+			}
+		}
+	}
+	return append(list, newStep(m, "spec.retry.attempts", l))
+}
+
+// apisixSteps are what APISIX does before a Service.
+func (x *edges) apisixSteps(o, s *manifest.Object) []step {
+	l := layers.Layer{Name: "APISIX at Service " + placeName(s), Product: "apisix", Hands: layers.Proxied()}
+	at, path, n := o, "metadata.annotations[k8s.apisix.apache.org/upstream-retries]", -1
+	if v := valueAt(o.Root, path); v != nil {
+		n = intOr(o.Root, path, -1)
+	} else if up := x.g.Get("ApisixUpstream", s.Namespace, s.Name); up != nil && valueAt(up.Root, "spec.retries") != nil {
+		at, path, n = up, "spec.retries", intOr(up.Root, "spec.retries", -1)
+	}
+	if n < 0 {
+		n, l.Assumed = x.endpoints(s)-1, "APISIX tries every other endpoint where nothing is set"
+	}
+	if n <= 0 {
+		return nil
+	}
+	for _, c := range []layers.Class{layers.Connect, layers.Reset, layers.Server} {
+		if l.Attempts == nil {
+			l.Attempts = map[layers.Class]int{}
+		}
+		l.Attempts[c] = plusOne(n)
+	}
+	return []step{newStep(at, path, l)}
+}
+
+// endpoints are the pods behind a Service, as far as workloads tell.
+func (x *edges) endpoints(s *manifest.Object) int {
+	n := 0
+	for _, w := range x.behind[s] {
+		n += max(x.floor(w.o), 0)
+	}
+	return n
+}
+
+// short is an object's namespace and name.
+func placeName(o *manifest.Object) string {
+	if o.Namespace == "" {
+		return o.Name
+	}
+	return o.Namespace + "/" + o.Name
+}

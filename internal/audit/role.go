@@ -1,0 +1,151 @@
+package audit
+
+import (
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// RoleLabel declares a workload's role, or, on any other object, that it is on
+// the way to a model. It may be a label or an annotation, of the object or of
+// its pod template.
+const RoleLabel = "hourthree.dev/role"
+
+// images are the repositories of programs whose role is known, without the
+// registry. They are compared whole: a test image beside one of them is another.
+var images = map[string]Role{
+	"berriai/litellm": Gateway, "berriai/litellm-database": Gateway, "berriai/litellm-non_root": Gateway, "litellm/litellm": Gateway,
+	"maximhq/bifrost": Gateway, "portkeyai/gateway": Gateway, "helicone/ai-gateway": Gateway,
+	"hourthree/hourthree": Gateway, "envoyproxy/ai-gateway-extproc": Gateway, "agentgateway/agentgateway": Gateway,
+	"cr.agentgateway.dev/agentgateway": Gateway,
+	"vllm/vllm-openai":                 Server, "vllm/vllm-openai-rocm": Server, "lmsysorg/sglang": Server, "ollama/ollama": Server,
+	"huggingface/text-generation-inference": Server, "ggml-org/llama.cpp": Server, "ggerganov/llama.cpp": Server,
+	"nvidia/tritonserver": Server, "nvidia/ai-dynamo/vllm-runtime": Server, "nvidia/ai-dynamo/sglang-runtime": Server,
+	"llm-d/llm-d": Server, "llm-d/llm-d-cuda": Server, "kserve/huggingfaceserver": Server, "openvino/model_server": Server,
+	"gateway-api-inference-extension/epp": Picker, "llm-d/llm-d-inference-scheduler": Picker,
+}
+
+// Repository is an image's name without tag and digest.
+func Repository(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
+		image = image[:i]
+	}
+	return image
+}
+
+// roleOfImage is the role of a known program, whatever registry or mirror it is
+// taken from.
+func roleOfImage(image string) (Role, bool) {
+	for name := Repository(image); name != ""; {
+		if r, ok := images[name]; ok {
+			return r, true
+		}
+		_, rest, ok := strings.Cut(name, "/")
+		if !ok {
+			break
+		}
+		name = rest
+	}
+	return "", false
+}
+
+// keyNames are the environment variables that hold a provider's key.
+var keyNames = []string{
+	"OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY", "ANTHROPIC_API_KEY", "MISTRAL_API_KEY", "COHERE_API_KEY",
+	"GROQ_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY", "TOGETHER_API_KEY", "FIREWORKS_API_KEY", "OPENROUTER_API_KEY", "XAI_API_KEY",
+}
+
+// baseNames are the environment variables that say where models are called.
+var baseNames = []string{
+	"OPENAI_BASE_URL", "OPENAI_API_BASE", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "LLM_BASE_URL",
+	"LITELLM_BASE_URL", "LITELLM_API_BASE", "MISTRAL_BASE_URL", "GROQ_BASE_URL",
+}
+
+// retryNames are environment variables that applications use for the number of
+// retries of a provider's SDK.
+var retryNames = []string{
+	"OPENAI_MAX_RETRIES", "ANTHROPIC_MAX_RETRIES", "AZURE_OPENAI_MAX_RETRIES", "LLM_MAX_RETRIES", "LITELLM_NUM_RETRIES",
+}
+
+var providers = regexp.MustCompile(`^(api\.openai\.com|(eu|us)\.api\.openai\.com|[a-z0-9-]+\.openai\.azure\.com|[a-z0-9-]+\.cognitiveservices\.azure\.com|` +
+	`[a-z0-9-]+\.services\.ai\.azure\.com|[a-z0-9.-]+\.inference\.ai\.azure\.com|[a-z0-9-]+\.models\.ai\.azure\.com|api\.anthropic\.com|` +
+	`generativelanguage\.googleapis\.com|([a-z0-9-]+-)?aiplatform\.googleapis\.com|bedrock-runtime(-fips)?\.[a-z0-9-]+\.amazonaws\.com|` +
+	`api\.mistral\.ai|api\.cohere\.(ai|com)|api\.groq\.com|api\.deepseek\.com|api\.x\.ai|api\.together\.(ai|xyz)|api\.fireworks\.ai|openrouter\.ai|` +
+	`api\.perplexity\.ai|router\.huggingface\.co|api-inference\.huggingface\.co|integrate\.api\.nvidia\.com|\*\.openai\.azure\.com)$`)
+
+// Provider says whether a host is a model provider's public one.
+func Provider(host string) bool { return providers.MatchString(strings.ToLower(strings.TrimSuffix(host, "."))) }
+
+// HostOf is the host that a URL, or a host with or without port, names; "" for
+// none.
+func HostOf(text string) string {
+	if !strings.Contains(text, "://") {
+		text = "//" + text
+	}
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if strings.ContainsAny(host, "$(){} ") || net.ParseIP(host) != nil {
+		return ""
+	}
+	return host
+}
+
+// declared is the role that an object states, "" for none.
+func declared(o *manifest.Object) (role Role, by string) {
+	for _, place := range []string{"metadata", "spec.template.metadata"} {
+		for _, field := range []string{"labels", "annotations"} {
+			m, _ := Object(o.Root, place+"."+field)
+			if v, ok := m[RoleLabel].(string); ok && v != "" {
+				return Role(v), strings.TrimSuffix(field, "s") + " " + RoleLabel
+			}
+		}
+	}
+	return "", ""
+}
+
+// Bases are the places where a workload's containers call models, by their
+// environment, each once: hosts.
+func Bases(o *manifest.Object) []string {
+	var hosts []string
+	for _, c := range Containers(o) {
+		for _, e := range Envs(c.Root) {
+			if h := HostOf(e.Value); e.Value != "" && h != "" && slices.Contains(baseNames, e.Name) && !slices.Contains(hosts, h) {
+				hosts = append(hosts, h)
+			}
+		}
+	}
+	return hosts
+}
+
+// roleOf finds a workload's role by what it says of itself.
+func roleOf(o *manifest.Object) (Role, string) {
+	if r, by := declared(o); r != "" {
+		return r, by
+	}
+	containers := Containers(o)
+	for _, c := range containers {
+		image, _ := Text(c.Root, "image")
+		if r, ok := roleOfImage(image); ok && !c.Init {
+			return r, "image " + Repository(image)
+		}
+	}
+	for _, c := range containers {
+		for _, e := range Envs(c.Root) {
+			switch {
+			case slices.Contains(keyNames, e.Name), slices.Contains(baseNames, e.Name), slices.Contains(retryNames, e.Name):
+				return Client, "environment variable " + e.Name
+			case Provider(HostOf(e.Value)):
+				return Client, "environment variable " + e.Name + " names a provider's host"
+			}
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,120 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hourthree/hourthree/internal/layers"
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+var istioRules = map[string]Rule{"RTY-001": istioRetryNoBudget, "CBK-001": istioNoOutlier, "RLM-008": meshOpen}
+
+// istioRetryNoBudget: retries on server errors towards a destination with no
+// bound on them.
+func istioRetryNoBudget(g *Graph, o *manifest.Object) []Hit {
+	x := g.edges()
+	var hits []Hit
+	for i, h := range listAt(o.Root, "spec.http") {
+		words := wordsAt(h, "retries.retryOn")
+		classes := envoyClasses(words)
+		if intOr(h, "retries.attempts", 0) <= 0 || !slices.Contains(classes, layers.Server) && !slices.Contains(classes, layers.Capacity) {
+			continue
+		}
+		for _, r := range listAt(h, "route") {
+			t := x.destination(o, valueAt(r, "destination"))
+			if t.bounded() {
+				continue
+			}
+			hits = append(hits, Hit{
+				Path:     fmt.Sprintf("spec.http[%d].retries", i),
+				Observed: fmt.Sprintf("%d retries on %s, no bound at %s", intOr(h, "retries.attempts", 0), strings.Join(words, ","), textAt(r, "destination.host")),
+				Related:  t.related("no retryBudget and no maxRetries here"),
+			})
+			break
+		}
+	}
+	return hits
+}
+
+// bounded says whether the retries towards a destination are.
+func (t traffic) bounded() bool {
+	if b, _ := t.section("retryBudget"); b != nil {
+		return true
+	}
+	pool, _ := t.section("connectionPool")
+	return intOr(pool, "http.maxRetries", 0) > 0
+}
+
+func (t traffic) related(note string) []Related {
+	var list []Related
+	for _, r := range t.rules {
+		list = append(list, Related{Object: r, Path: "spec.trafficPolicy", Note: note})
+	}
+	return list
+}
+
+// istioNoOutlier: a destination that keeps getting calls while it fails.
+func istioNoOutlier(g *Graph, o *manifest.Object) []Hit {
+	x := g.edges()
+	var hits []Hit
+	for i, h := range listAt(o.Root, "spec.http") {
+		for j, r := range listAt(h, "route") {
+			t := x.destination(o, valueAt(r, "destination"))
+			v, _ := t.section("outlierDetection")
+			observed := "no outlier detection for " + textAt(r, "destination.host")
+			if v != nil {
+				if !ejects(v) {
+					observed = "outlier detection for " + textAt(r, "destination.host") + " ejects nothing"
+				} else {
+					continue
+				}
+			}
+			hits = append(hits, Hit{
+				Path: fmt.Sprintf("spec.http[%d].route[%d].destination", i, j), Observed: observed, Related: t.related("the rule in force"),
+			})
+		}
+	}
+	return hits
+}
+
+// ejects says whether outlier detection can eject at all: each of its counts may
+// be set to 0, and of one that is absent only that of 5xx has a default.
+func ejects(v any) bool {
+	if intOr(v, "maxEjectionPercent", 10) == 0 {
+		return false
+	}
+	return intOr(v, "consecutive5xxErrors", 5) > 0 || intOr(v, "consecutiveGatewayErrors", 0) > 0 ||
+		intOr(v, "consecutiveLocalOriginFailures", 0) > 0
+}
+
+// meshOpen: the mesh lets any workload call any host.
+func meshOpen(g *Graph, o *manifest.Object) []Hit {
+	x := g.edges()
+	if o.Name != "istio" && !strings.HasPrefix(o.Name, "istio-") || len(x.served) == 0 || valueAt(o.Root, "data[mesh]") == nil {
+		return nil
+	}
+	for _, d := range g.Documents(o) {
+		if d.Key != "mesh" {
+			continue
+		}
+		mode := textAt(d.Root, "outboundTrafficPolicy.mode")
+		if d.Err != nil || mode == "REGISTRY_ONLY" || sidecarsClosed(g, o.Namespace) {
+			return nil
+		}
+		if mode == "" {
+			mode = "none, which is ALLOW_ANY"
+		}
+		return []Hit{{Path: "data[mesh]", Observed: "outboundTrafficPolicy.mode " + mode}}
+	}
+	return nil
+}
+
+// sidecarsClosed says whether a Sidecar for the whole mesh lets calls go to known
+// hosts only.
+func sidecarsClosed(g *Graph, root string) bool {
+	return slices.ContainsFunc(g.In("Sidecar", root), func(s *manifest.Object) bool {
+		return valueAt(s.Root, "spec.workloadSelector") == nil && textAt(s.Root, "spec.outboundTrafficPolicy.mode") == "REGISTRY_ONLY"
+	})
+}

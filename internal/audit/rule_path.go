@@ -1,0 +1,172 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hourthree/hourthree/internal/layers"
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+var pathRules = map[string]Rule{"PTH-001": tooManyAttempts, "PTH-002": repeatedTwice, "PTH-003": limitsNotNested}
+
+// graphRules are the rules in Go over the edges of a graph, by the ids of their
+// checks.
+func graphRules() []map[string]Rule {
+	return []map[string]Rule{istioRules, routeRules, workloadRules, networkRules, alertRules, pathRules}
+}
+
+func digits(i int) string { return strconv.Itoa(i) }
+
+// tooManyAttempts: one call can become more than is allowed.
+func tooManyAttempts(g *Graph, o *manifest.Object) []Hit {
+	most := g.Options().MaxAttempts
+	var hits []Hit
+	for _, p := range PathsOf(g, o) {
+		if p.Worst.Calls <= most {
+			continue
+		}
+		observed := fmt.Sprintf("%d calls of one after %s: %s", p.Worst.Calls, p.Worst.Class, p.Formula())
+		if len(p.Worst.Budgets) > 0 {
+			observed += fmt.Sprintf("; %s for each in the long run, by the budget of %s", number(p.Worst.Steady), strings.Join(p.Worst.Budgets, ", "))
+		}
+		h := p.hit(observed)
+		h.Expected = fmt.Sprintf("at most %d", most)
+		hits = append(hits, h)
+	}
+	return onePerPlace(hits)
+}
+
+// repeatedTwice: two layers that were read repeat after the same failure. With
+// an unknown client only what was read counts.
+func repeatedTwice(g *Graph, o *manifest.Object) []Hit {
+	var hits []Hit
+	for _, p := range PathsOf(g, o) {
+		for _, product := range p.Products {
+			repeats := product.Repeats
+			if !p.Known && len(repeats) > 0 {
+				repeats = repeats[1:]
+			}
+			overload := product.Class == layers.Server || product.Class == layers.Capacity
+			if overload && slices.Contains(p.Repeated, product.Class) && len(repeats) > 1 {
+				hits = append(hits, p.hit(fmt.Sprintf("%s is repeated by %s", classesText(p), strings.Join(repeats, " and "))))
+				break
+			}
+		}
+	}
+	return onePerPlace(hits)
+}
+
+func classesText(p Path) string {
+	var list []string
+	for _, c := range p.Repeated {
+		if c == layers.Server || c == layers.Capacity {
+			list = append(list, string(c))
+		}
+	}
+	return strings.Join(list, " and ")
+}
+
+// hit is a finding on the workload where a path begins, with its layers.
+func (p Path) hit(observed string) Hit {
+	h := Hit{Container: p.Container, Path: "spec.template.spec.containers", Observed: observed}
+	if len(p.steps) > 0 && p.steps[0].o == p.client {
+		h.Path = p.steps[0].path
+	}
+	for i, s := range p.steps {
+		if s.o == nil {
+			continue
+		}
+		note := fmt.Sprintf("%s: %s", s.Name, attemptsText(p.Layers[i]))
+		if s.Assumed != "" {
+			note += " (" + s.Assumed + ")"
+		}
+		h.Related = append(h.Related, Related{Object: s.o, Path: s.path, Note: note})
+	}
+	return h
+}
+
+// onePerPlace keeps the first finding of each place: paths are sorted, and those
+// that end at other targets have mostly the same layers.
+func onePerPlace(hits []Hit) []Hit {
+	var kept []Hit
+	for _, h := range hits {
+		if !slices.ContainsFunc(kept, func(k Hit) bool { return k.Path == h.Path && k.Container == h.Container }) {
+			kept = append(kept, h)
+		}
+	}
+	return kept
+}
+
+// limitsNotNested: a limit inside is longer than the one outside. Of a policy it
+// is asked together with the routes that it is attached to, of a workload with
+// the path that begins there.
+func limitsNotNested(g *Graph, o *manifest.Object) []Hit {
+	if o.Kind == "BackendTrafficPolicy" {
+		return g.edges().policyNotNested(o)
+	}
+	var hits []Hit
+	for _, p := range PathsOf(g, o) {
+		for _, f := range p.faults {
+			if policy := p.steps[f.Inner].o; policy != nil && policy.Kind == "BackendTrafficPolicy" && p.steps[f.Outer].o != o {
+				continue // reported on the policy
+			}
+			if f.Assumed {
+				continue // not proven
+			}
+			h := p.hit(p.Nesting[slices.Index(p.faults, f)].Text)
+			h.Path = p.steps[f.Inner].path
+			if p.steps[f.Inner].o != o {
+				h.Path = p.steps[0].path
+			}
+			hits = append(hits, h)
+		}
+	}
+	return onePerPlace(hits)
+}
+
+func (x *edges) policyNotNested(o *manifest.Object) []Hit {
+	for _, route := range x.routesOf(o) {
+		for i, rule := range listAt(route.Root, "spec.rules") {
+			steps := x.envoyGatewaySteps(route, i, rule)
+			stack := make([]layers.Layer, len(steps))
+			for n, s := range steps {
+				stack[n] = s.Layer
+			}
+			for _, f := range layers.Nesting(stack) {
+				if steps[f.Inner].o != o || f.Assumed {
+					continue
+				}
+				h := Hit{Path: "spec.timeout.http.requestTimeout", Observed: f.Text(stack)}
+				if valueAt(o.Root, h.Path) == nil || f.Tries > 0 {
+					h.Path = "spec.retry.perRetry.timeout"
+				}
+				if outer := steps[f.Outer]; outer.o != o {
+					h.Related = []Related{{Object: outer.o, Path: outer.path, Note: "the limit outside"}}
+				}
+				return []Hit{h}
+			}
+		}
+	}
+	return nil
+}
+
+// routesOf are the routes that a policy may bear on: those that it is attached
+// to, and those of the Gateways that it is attached to.
+func (x *edges) routesOf(policy *manifest.Object) []*manifest.Object {
+	var list []*manifest.Object
+	for _, k := range x.g.targetsOf(policy) {
+		for _, kind := range []string{"HTTPRoute", "AIGatewayRoute"} {
+			if o := x.g.Get(kind, k.namespace, k.name); o != nil && k.kind == "HTTPRoute" {
+				list = append(list, o)
+				break
+			}
+		}
+		if k.kind == "Gateway" {
+			list = append(list, x.ofGateway[k]...)
+		}
+	}
+	return list
+}

@@ -1,0 +1,335 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+var workloadRules = map[string]Rule{
+	"TMO-007": killedEarly, "CAP-003": quotaTooSmall, "CAP-005": noScaler, "CAP-006": scalesOnCPU, "AVL-001": singleReplica,
+	"AVL-002": noDisruptionBudget, "AVL-004": oneZone, "INF-001": pickerSingle, "INF-002": pickerMissing,
+}
+
+const defaultGrace = 30 // seconds, of Kubernetes
+
+// killedEarly: pods end before the longest call that a route allows.
+func killedEarly(g *Graph, o *manifest.Object) []Hit {
+	x := g.edges()
+	w := x.of[o]
+	if r := g.Role(o); w == nil || r != Gateway && r != Server {
+		return nil
+	}
+	path := podPath(o) + ".terminationGracePeriodSeconds"
+	grace := time.Duration(intOr(o.Root, path, defaultGrace)) * time.Second
+	var longest time.Duration
+	var by *manifest.Object
+	for _, s := range w.before {
+		for _, r := range x.backends[key{"Service", s.Namespace, s.Name}] {
+			if d := x.longest(r, s); d > longest {
+				longest, by = d, r
+			}
+		}
+	}
+	if by == nil || longest <= grace {
+		return nil
+	}
+	return []Hit{{
+		Path: path, Observed: fmt.Sprintf("%s, a call may take %s", seconds(grace), seconds(longest)),
+		Related: []Related{{Object: by, Path: "spec", Note: "lets a call take " + seconds(longest)}},
+	}}
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
+
+// longest is the longest call that a route allows towards a Service.
+func (x *edges) longest(r, s *manifest.Object) time.Duration {
+	var longest time.Duration
+	for _, rule := range listAt(r.Root, "spec.rules") {
+		leads := slices.ContainsFunc(listAt(rule, "backendRefs"), func(b any) bool { return backendKey(r, b) == key{"Service", s.Namespace, s.Name} })
+		if !leads {
+			continue
+		}
+		d := span(rule, "timeouts.request")
+		if v, _ := setting(x.effective("BackendTrafficPolicy", r, rule), "spec.timeout.http.requestTimeout"); v != nil && d == 0 {
+			d = span(map[string]any{"v": v}, "v")
+		}
+		longest = max(longest, d)
+	}
+	for _, h := range listAt(r.Root, "spec.http") {
+		for _, d := range listAt(h, "route") {
+			if x.service(textAt(d, "destination.host"), r.Namespace) == s {
+				longest = max(longest, span(h, "timeout"))
+			}
+		}
+	}
+	return longest
+}
+
+// quotaTooSmall: the namespace cannot hold as many pods as the autoscaler wants.
+func quotaTooSmall(g *Graph, o *manifest.Object) []Hit {
+	k, ok := scales(o)
+	target := g.Get(k.kind, k.namespace, k.name)
+	field := "spec.maxReplicas"
+	if o.Kind == "ScaledObject" {
+		field = "spec.maxReplicaCount"
+	}
+	replicas := intOr(o.Root, field, 0)
+	if !ok || target == nil || replicas <= 0 {
+		return nil
+	}
+	needs := needs(target)
+	for _, q := range g.In("ResourceQuota", o.Namespace) {
+		if !covers(q, target, needs) {
+			continue
+		}
+		hard := mapAt(q.Root, "spec.hard")
+		for _, name := range sortedKeys(hard) {
+			limit, err := Quantity(hard, "["+name+"]")
+			need := needs[canonical(name)] * float64(replicas)
+			if err != nil || need <= limit*(1+1e-9) {
+				continue
+			}
+			return []Hit{{
+				Path: field, Observed: fmt.Sprintf("%d replicas need %s of %s, the quota has %s", replicas, quantity(need), name, plainText(hard[name])),
+				Related: []Related{{Object: q, Path: "spec.hard[" + name + "]", Note: "the quota"}},
+			}}
+		}
+	}
+	return nil
+}
+
+// canonical is the full name of what a quota counts.
+func canonical(name string) string {
+	switch name {
+	case "cpu", "memory", "ephemeral-storage":
+		return "requests." + name
+	case "count/pods":
+		return "pods"
+	}
+	return name
+}
+
+// quantity writes bytes with a binary unit, other amounts as they are.
+func quantity(n float64) string {
+	for _, u := range []struct {
+		name string
+		size float64
+	}{{"Gi", 1 << 30}, {"Mi", 1 << 20}} {
+		if n >= u.size {
+			return fmt.Sprintf("%.4g%s", n/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%.4g", n)
+}
+
+// needs is what one pod of a workload takes from a quota. Requests are the limits
+// where only those are set.
+func needs(o *manifest.Object) map[string]float64 {
+	sum, peak := map[string]float64{"pods": 1}, map[string]float64{}
+	for _, c := range Containers(o) {
+		own := map[string]float64{}
+		limits, requests := mapAt(c.Root, "resources.limits"), mapAt(c.Root, "resources.requests")
+		for r := range limits {
+			n, _ := Quantity(limits, "["+r+"]")
+			own["limits."+r], own["requests."+r] = n, n
+		}
+		for r := range requests {
+			own["requests."+r], _ = Quantity(requests, "["+r+"]")
+		}
+		beside := !c.Init || textAt(c.Root, "restartPolicy") == "Always"
+		for r, n := range own {
+			if beside {
+				sum[r] += n
+			} else {
+				peak[r] = max(peak[r], n)
+			}
+		}
+	}
+	for r, n := range peak {
+		sum[r] = max(sum[r], n)
+	}
+	overhead := mapAt(PodSpec(o), "overhead")
+	for r := range overhead {
+		n, _ := Quantity(overhead, "["+r+"]")
+		sum["requests."+r] += n
+	}
+	return sum
+}
+
+// covers says whether a quota counts a workload's pods. What its scopes mean for
+// them must be certain.
+func covers(q, target *manifest.Object, needs map[string]float64) bool {
+	best := len(needs) == 1 // nothing but the pod itself
+	for _, s := range wordsAt(q.Root, "spec.scopes") {
+		switch s {
+		case "NotTerminating":
+		case "BestEffort":
+			if !best {
+				return false
+			}
+		case "NotBestEffort":
+			if best {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	for _, e := range listAt(q.Root, "spec.scopeSelector.matchExpressions") {
+		class := textAt(PodSpec(target), "priorityClassName")
+		in := slices.Contains(wordsAt(e, "values"), class)
+		if textAt(e, "scopeName") != "PriorityClass" || class == "" || textAt(e, "operator") != "In" || !in {
+			return false
+		}
+	}
+	return true
+}
+
+// noScaler: a gateway stays as small as it is.
+func noScaler(g *Graph, o *manifest.Object) []Hit {
+	if g.Role(o) != Gateway || o.Kind == "DaemonSet" || len(g.edges().scalersOf(o)) > 0 {
+		return nil
+	}
+	return []Hit{{Path: "spec.replicas", Observed: "no HorizontalPodAutoscaler and no ScaledObject for it"}}
+}
+
+// scalesOnCPU: a gateway that waits for models uses little of it.
+func scalesOnCPU(g *Graph, o *manifest.Object) []Hit {
+	k, ok := scales(o)
+	target := g.Get(k.kind, k.namespace, k.name)
+	if !ok || target == nil || g.Role(target) != Gateway {
+		return nil
+	}
+	metrics := listAt(o.Root, "spec.metrics")
+	for _, m := range metrics {
+		if textAt(m, "resource.name") != "cpu" && textAt(m, "containerResource.name") != "cpu" {
+			return nil
+		}
+	}
+	observed := "cpu alone"
+	if len(metrics) == 0 {
+		observed = "none, which is cpu"
+	}
+	return []Hit{{Path: "spec.metrics", Observed: observed, Related: []Related{{Object: target, Note: "is scaled by it"}}}}
+}
+
+// singleReplica: there is no other when it goes. None at all is switched off.
+func singleReplica(g *Graph, o *manifest.Object) []Hit {
+	if g.Role(o) != Gateway || o.Kind == "DaemonSet" || intOr(o.Root, "spec.replicas", 1) == 0 || g.edges().floor(o) >= 2 {
+		return nil
+	}
+	observed := "1"
+	if valueAt(o.Root, "spec.replicas") == nil {
+		observed = "none, which is 1"
+	}
+	h := Hit{Path: "spec.replicas", Observed: observed}
+	for _, s := range g.edges().scalersOf(o) {
+		h.Related = append(h.Related, Related{Object: s, Path: "spec", Note: "does not keep two"})
+	}
+	return []Hit{h}
+}
+
+// noDisruptionBudget: a drain may take all pods at once. Of a single pod a budget
+// would only block the drain.
+func noDisruptionBudget(g *Graph, o *manifest.Object) []Hit {
+	x := g.edges()
+	w := x.of[o]
+	if w == nil || g.Role(o) != Gateway || o.Kind == "DaemonSet" || x.floor(o) < 2 || len(x.covered["PodDisruptionBudget"][w]) > 0 {
+		return nil
+	}
+	return []Hit{{Path: "spec.template.metadata.labels", Observed: "no PodDisruptionBudget selects its pods"}}
+}
+
+const zoneLabel = "topology.kubernetes.io/zone"
+
+// oneZone: what takes the zone takes all nodes. It is reported on the first node.
+func oneZone(g *Graph, o *manifest.Object) []Hit {
+	var first *manifest.Object
+	zone := ""
+	for _, n := range g.Kind("Node") {
+		if valueAt(n.Root, "spec.unschedulable") == true || controlPlane(n) {
+			continue
+		}
+		at := textAt(n.Root, "metadata.labels["+zoneLabel+"]")
+		if at == "" {
+			at = textAt(n.Root, "metadata.labels[failure-domain.beta.kubernetes.io/zone]")
+		}
+		if first == nil {
+			first, zone = n, at
+		}
+		if at == "" || at != zone {
+			return nil // another zone, or nothing known of it
+		}
+	}
+	if first != o {
+		return nil
+	}
+	return []Hit{{Path: "metadata.labels[" + zoneLabel + "]", Observed: "all nodes are in zone " + zone}}
+}
+
+// controlPlane says whether a node takes no ordinary pods.
+func controlPlane(n *manifest.Object) bool {
+	return slices.ContainsFunc(listAt(n.Root, "spec.taints"), func(t any) bool {
+		k, effect := textAt(t, "key"), textAt(t, "effect")
+		return (k == "node-role.kubernetes.io/control-plane" || k == "node-role.kubernetes.io/master") && effect != "PreferNoSchedule"
+	})
+}
+
+// picker is the reference of an InferencePool to its endpoint picker, with its
+// path; older versions call it an extension.
+func picker(o *manifest.Object) (ref map[string]any, path string) {
+	for _, path := range []string{"spec.endpointPickerRef", "spec.extensionRef"} {
+		if m := mapAt(o.Root, path); m != nil && textOr(m, "kind", "Service") == "Service" {
+			return m, path
+		}
+	}
+	return nil, ""
+}
+
+// pickerSingle: one pod decides for a whole pool, and without it nothing goes.
+func pickerSingle(g *Graph, o *manifest.Object) []Hit {
+	x := g.edges()
+	ref, path := picker(o)
+	s := g.Get("Service", o.Namespace, textAt(ref, "name"))
+	if ref == nil || textAt(ref, "failureMode") == "FailOpen" || s == nil {
+		return nil
+	}
+	replicas := 0
+	var behind []Related
+	for _, w := range x.behind[s] {
+		n := x.floor(w.o)
+		if w.o.Kind == "DaemonSet" {
+			n = 2
+		}
+		replicas += n
+		behind = append(behind, Related{Object: w.o, Path: "spec.replicas", Note: "the endpoint picker"})
+	}
+	if len(behind) == 0 || replicas >= 2 {
+		return nil
+	}
+	mode := textOr(ref, "failureMode", "none, which is FailClose")
+	for _, r := range x.backends[key{o.Kind, o.Namespace, o.Name}] {
+		for _, p := range gatewaysOf(r) {
+			note := "gateways differ in what they do without a picker: try it"
+			if c := x.gatewayController(p.k); c != "" {
+				note = c + ": gateways differ in what they do without a picker: try it"
+			}
+			behind = append(behind, Related{Object: r, Path: "spec.parentRefs", Note: note})
+		}
+	}
+	return []Hit{{
+		Path: path + ".failureMode", Observed: fmt.Sprintf("failureMode %s, %d replica of the endpoint picker", mode, replicas), Related: behind,
+	}}
+}
+
+// pickerMissing: the pool names an endpoint picker that is not there.
+func pickerMissing(g *Graph, o *manifest.Object) []Hit {
+	ref, path := picker(o)
+	if ref == nil || g.Get("Service", o.Namespace, textAt(ref, "name")) != nil {
+		return nil
+	}
+	return []Hit{{Path: path + ".name", Observed: "there is no Service " + o.Namespace + "/" + textAt(ref, "name")}}
+}

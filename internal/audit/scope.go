@@ -1,0 +1,586 @@
+package audit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// findPath finds the objects that are on the way from a client to a model: those
+// that say so or are known, then what they refer to and what refers to them,
+// until nothing is added.
+func (g *Graph) findPath() {
+	s := &scope{g: g, hosts: map[string]string{}}
+	s.seed()
+	for before := -1; before != len(g.on)+len(g.roles)+len(s.hosts); {
+		before = len(g.on) + len(g.roles) + len(s.hosts)
+		for _, o := range g.all {
+			s.visit(o)
+		}
+	}
+	for _, o := range g.all {
+		if r := g.roles[o].Role; r != "" && r != Client || g.on[o] != "" && slices.Contains([]string{"Service", "HTTPRoute", "AIGatewayRoute", "InferencePool"}, o.Kind) {
+			g.served[o.Name] = true
+		}
+	}
+	for _, o := range g.all {
+		if g.on[o] == "" {
+			s.around(o)
+		}
+	}
+}
+
+// scope is the search for the path.
+type scope struct {
+	g     *Graph
+	hosts map[string]string // that clients call or providers have, and by what
+}
+
+// modelKinds are the kinds that exist only for models.
+var modelKinds = []string{
+	"AIGatewayRoute", "AIServiceBackend", "QuotaPolicy", "InferencePool", "AgentgatewayBackend", "InferenceService", "LLMInferenceService",
+}
+
+func (s *scope) mark(o *manifest.Object, by string) {
+	if o != nil && s.g.on[o] == "" {
+		s.g.on[o] = by
+	}
+}
+
+func (s *scope) role(o *manifest.Object, r Role, by string) {
+	if o == nil || s.g.roles[o].Role != "" {
+		return
+	}
+	s.g.roles[o] = RoleOf{Object: o.Ref(), Role: r, By: by}
+	s.mark(o, by)
+	if r == Client {
+		for _, h := range Bases(o) {
+			s.hosts[h] = "called by " + o.Ref().String()
+		}
+	}
+}
+
+// seed marks what is known by itself.
+func (s *scope) seed() {
+	for _, o := range s.g.all {
+		_, by := declared(o)
+		switch kind := kindOf(o); {
+		case slices.Contains(workloadKinds, kind):
+			if r, by := roleOf(o); r == Client || r == Gateway || r == Server || r == Picker {
+				s.role(o, r, by)
+			} else if r != "" {
+				s.mark(o, by)
+			}
+		case by != "":
+			s.mark(o, by)
+		case slices.Contains(modelKinds, kind):
+			s.mark(o, "kind "+o.Kind)
+		case o.Group == manifest.FileGroup:
+			s.mark(o, "configuration of "+o.Kind)
+		}
+		if o.Kind == "ConfigMap" && o.Group == "" {
+			s.g.texts[o] = documents(o)
+			if product := productOf(s.g.texts[o]); product != "" {
+				s.mark(o, "configuration of "+product)
+			}
+		}
+	}
+}
+
+// productOf is the gateway that a ConfigMap's documents configure.
+func productOf(list []Document) string {
+	for _, d := range list {
+		has := func(k string) bool { return d.Root[k] != nil }
+		_, isMap := d.Root["providers"].(map[string]any)
+		switch {
+		case has("model_list"):
+			return "LiteLLM"
+		case isMap && portable(d.Root["providers"], "network_config", "keys"):
+			return "Bifrost"
+		case has("strategy") && has("targets"), has("retry") && has("provider"):
+			return "Portkey"
+		case has("providers") && has("models") && has("targets"):
+			return "hourthree"
+		}
+	}
+	return ""
+}
+
+// portable says whether an element of a map has one of the fields.
+func portable(v any, fields ...string) bool {
+	m, _ := v.(map[string]any)
+	for _, e := range m {
+		for _, f := range fields {
+			if x, _ := Value(e, f); x != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// visit follows what an object refers to.
+func (s *scope) visit(o *manifest.Object) {
+	switch kindOf(o) {
+	case "Deployment", "StatefulSet", "DaemonSet":
+		s.mounts(o)
+	case "Pod":
+		s.pod(o)
+	case "Rollout":
+		s.rollout(o)
+	case "Service":
+		s.service(o)
+	case "InferencePool":
+		s.pool(o)
+	case "HTTPRoute", "AIGatewayRoute":
+		s.route(o)
+	case "Gateway":
+		s.gateway(o)
+	case "Ingress", "IngressRoute", "ApisixRoute":
+		s.ingress(o)
+	case "VirtualService", "DestinationRule", "ServiceEntry":
+		s.mesh(o)
+	case "Backend", "AIServiceBackend":
+		s.backend(o)
+	default:
+		s.attached(o)
+	}
+}
+
+// mounts gives the role of a gateway to what mounts a gateway's configuration.
+func (s *scope) mounts(o *manifest.Object) {
+	if s.g.roles[o].Role != "" {
+		return
+	}
+	volumes, _ := List(PodSpec(o), "volumes")
+	for _, v := range volumes {
+		name, _ := Text(v, "configMap.name")
+		if c := s.g.Get("ConfigMap", o.Namespace, name); c != nil && strings.HasPrefix(s.g.on[c], "configuration of ") {
+			s.role(o, Gateway, "mounts the "+s.g.on[c])
+		}
+	}
+}
+
+// pod gives a Pod the role of the workload whose labels it has.
+func (s *scope) pod(o *manifest.Object) {
+	if s.g.roles[o].Role != "" {
+		return
+	}
+	for _, k := range workloadKinds[:4] {
+		for _, w := range s.g.In(k, o.Namespace) {
+			selector, _ := Object(w.Root, "spec.selector")
+			if r := s.g.roles[w]; r.Role != "" && Selects(selector, PodLabels(o)) {
+				s.role(o, r.Role, "pod of "+w.Ref().String())
+				return
+			}
+		}
+	}
+}
+
+func (s *scope) rollout(o *manifest.Object) {
+	name, _ := Text(o.Root, "spec.workloadRef.name")
+	if r := s.g.roles[s.g.Get("Deployment", o.Namespace, name)]; r.Role != "" {
+		s.role(o, r.Role, "rolls out "+r.Object.String())
+	}
+	s.mounts(o)
+}
+
+// names are the host names of a Service as seen from a namespace.
+func names(o *manifest.Object, from string) []string {
+	full := o.Name + "." + o.Namespace
+	list := []string{full, full + ".svc", full + ".svc.cluster.local"}
+	if from == o.Namespace {
+		list = append(list, o.Name)
+	}
+	return list
+}
+
+// ServiceAt is the Service that a host names as seen from a namespace, nil for
+// none.
+func (g *Graph) ServiceAt(host, from string) *manifest.Object {
+	host = strings.TrimSuffix(strings.TrimSuffix(host, ".cluster.local"), ".svc")
+	name, namespace, ok := strings.Cut(host, ".")
+	if !ok {
+		namespace = from
+	}
+	return g.Get("Service", namespace, name)
+}
+
+func (s *scope) service(o *manifest.Object) {
+	if external, _ := Text(o.Root, "spec.externalName"); Provider(external) {
+		s.mark(o, "names the provider's host "+external)
+	}
+	behind := s.g.Behind(o)
+	for _, w := range behind {
+		if r := s.g.roles[w]; r.Role != "" && r.Role != Client {
+			s.mark(o, "selects "+w.Ref().String())
+		}
+	}
+	for _, c := range s.callers(o) {
+		s.mark(o, "called by "+c.Ref().String())
+	}
+	if by := s.g.on[o]; strings.HasPrefix(by, "called by ") || strings.HasPrefix(by, "behind ") {
+		for _, w := range behind {
+			s.role(w, serves(w), "behind "+o.Ref().String()+", "+by)
+		}
+	}
+}
+
+// callers are the clients whose base URL names a Service.
+func (s *scope) callers(o *manifest.Object) []*manifest.Object {
+	var list []*manifest.Object
+	for _, n := range names(o, o.Namespace)[:3] {
+		if by, ok := s.hosts[n]; ok && strings.HasPrefix(by, "called by ") {
+			list = append(list, s.clientsOf(n, "")...)
+		}
+	}
+	if s.hosts[o.Name] != "" {
+		list = append(list, s.clientsOf(o.Name, o.Namespace)...)
+	}
+	return list
+}
+
+// clientsOf are the clients, of a namespace or of all, that call a host.
+func (s *scope) clientsOf(host, namespace string) []*manifest.Object {
+	var list []*manifest.Object
+	for _, w := range s.g.Workloads() {
+		if s.g.roles[w].Role == Client && (namespace == "" || w.Namespace == namespace) && slices.Contains(Bases(w), host) {
+			list = append(list, w)
+		}
+	}
+	return list
+}
+
+// serves is the role of a workload that answers model calls: a server when it
+// asks for an accelerator, else a gateway.
+func serves(o *manifest.Object) Role {
+	for _, c := range Containers(o) {
+		limits, _ := Object(c.Root, "resources.limits")
+		for k := range limits {
+			if strings.HasSuffix(k, "/gpu") || strings.HasSuffix(k, "/tpu") || strings.HasPrefix(k, "gpu.") {
+				return Server
+			}
+		}
+	}
+	return Gateway
+}
+
+func (s *scope) pool(o *manifest.Object) {
+	selector, _ := Object(o.Root, "spec.selector.matchLabels")
+	if len(selector) > 0 {
+		for _, w := range s.g.labelled(o.Namespace, selector) {
+			s.role(w, Server, "selected by "+o.Ref().String())
+		}
+	}
+	name, _ := Text(o.Root, "spec.endpointPickerRef.name")
+	if svc := s.g.Get("Service", o.Namespace, name); svc != nil {
+		s.mark(svc, "endpoint picker of "+o.Ref().String())
+		for _, w := range s.g.Behind(svc) {
+			s.role(w, Picker, "endpoint picker of "+o.Ref().String())
+		}
+	}
+}
+
+// Backends are the names of what a rule of a route sends to.
+func Backends(rule any, namespace string) []manifest.Ref {
+	refs, _ := List(rule, "backendRefs")
+	var list []manifest.Ref
+	for _, r := range refs {
+		b := manifest.Ref{Namespace: namespace}
+		b.Group, _ = Text(r, "group")
+		b.Kind, _ = Text(r, "kind")
+		b.Name, _ = Text(r, "name")
+		if ns, _ := Text(r, "namespace"); ns != "" {
+			b.Namespace = ns
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+func (s *scope) route(o *manifest.Object) {
+	fallback := "Service"
+	if o.Kind == "AIGatewayRoute" {
+		fallback = "AIServiceBackend"
+	}
+	hosts, _ := Words(o.Root, "spec.hostnames")
+	for _, h := range hosts {
+		if by := s.hosts[strings.ToLower(h)]; by != "" {
+			s.mark(o, "host "+h+", "+by)
+		}
+	}
+	rules, _ := List(o.Root, "spec.rules")
+	for _, r := range rules {
+		for _, b := range Backends(r, o.Namespace) {
+			if b.Kind == "" {
+				b.Kind = fallback
+			}
+			to := s.g.Get(b.Kind, b.Namespace, b.Name)
+			if to != nil && s.g.on[to] != "" || slices.Contains(modelKinds, b.Kind) {
+				s.mark(o, "sends to "+b.Kind+" "+b.Namespace+"/"+b.Name)
+			}
+			if by := s.g.on[o]; to != nil && o.Kind == "AIGatewayRoute" || to != nil && strings.HasPrefix(by, "host ") && len(rules) == 1 {
+				s.mark(to, "behind "+o.Ref().String())
+			}
+		}
+	}
+	if s.g.on[o] != "" {
+		for _, gw := range s.g.Gateways(o) {
+			s.mark(gw, "gateway of "+o.Ref().String())
+		}
+		s.filters(o, rules)
+	}
+}
+
+// filters marks the Middlewares that a route's rules name.
+func (s *scope) filters(o *manifest.Object, rules []any) {
+	for _, r := range rules {
+		list, _ := List(r, "filters")
+		for _, f := range list {
+			name, _ := Text(f, "extensionRef.name")
+			kind, _ := Text(f, "extensionRef.kind")
+			s.mark(s.g.Get(kind, o.Namespace, name), "filter of "+o.Ref().String())
+		}
+	}
+}
+
+func (s *scope) gateway(o *manifest.Object) {
+	if s.g.on[o] == "" {
+		return
+	}
+	if name, _ := Text(o.Root, "spec.infrastructure.parametersRef.name"); name != "" {
+		s.mark(s.g.Get("EnvoyProxy", o.Namespace, name), "of "+o.Ref().String())
+	}
+	class, _ := Text(o.Root, "spec.gatewayClassName")
+	if c := s.g.Get("GatewayClass", "", class); c != nil {
+		s.mark(c, "class of "+o.Ref().String())
+		name, _ := Text(c.Root, "spec.parametersRef.name")
+		namespace, _ := Text(c.Root, "spec.parametersRef.namespace")
+		s.mark(s.g.Get("EnvoyProxy", namespace, name), "of "+c.Ref().String())
+	}
+}
+
+// ServiceRefs are the names of the Services that an Ingress, an IngressRoute or
+// an ApisixRoute sends to, each once.
+func ServiceRefs(o *manifest.Object) []manifest.Ref {
+	var list []manifest.Ref
+	add := func(v any, name, namespace string) {
+		r := manifest.Ref{Kind: "Service", Namespace: o.Namespace}
+		r.Name, _ = Text(v, name)
+		if ns, _ := Text(v, namespace); namespace != "" && ns != "" {
+			r.Namespace = ns
+		}
+		if r.Name != "" && !slices.Contains(list, r) {
+			list = append(list, r)
+		}
+	}
+	each := func(root any, path string, f func(any)) {
+		all, _ := List(root, path)
+		for _, e := range all {
+			f(e)
+		}
+	}
+	add(o.Root, "spec.defaultBackend.service.name", "")
+	each(o.Root, "spec.rules", func(r any) {
+		each(r, "http.paths", func(p any) { add(p, "backend.service.name", "") })
+	})
+	each(o.Root, "spec.routes", func(r any) {
+		each(r, "services", func(v any) { add(v, "name", "namespace") })
+	})
+	each(o.Root, "spec.http", func(r any) {
+		each(r, "backends", func(v any) { add(v, "serviceName", "") })
+	})
+	return list
+}
+
+func (s *scope) ingress(o *manifest.Object) {
+	rules, _ := List(o.Root, "spec.rules")
+	for _, r := range rules {
+		host, _ := Text(r, "host")
+		if by := s.hosts[strings.ToLower(host)]; by != "" {
+			s.mark(o, "host "+host+", "+by)
+		}
+	}
+	refs := ServiceRefs(o)
+	for _, r := range refs {
+		svc := s.g.Get("Service", r.Namespace, r.Name)
+		if svc != nil && s.g.on[svc] != "" {
+			s.mark(o, "sends to "+r.String())
+		}
+		if strings.HasPrefix(s.g.on[o], "host ") && len(refs) == 1 {
+			s.mark(svc, "behind "+o.Ref().String())
+		}
+	}
+	if s.g.on[o] == "" {
+		return
+	}
+	for _, m := range middlewares(o) {
+		s.mark(s.g.Get("Middleware", m.Namespace, m.Name), "middleware of "+o.Ref().String())
+	}
+}
+
+// middlewares are the names of Traefik's that an Ingress or IngressRoute uses.
+func middlewares(o *manifest.Object) []manifest.Ref {
+	var list []manifest.Ref
+	text, _ := Words(o.Root, "metadata.annotations[traefik.ingress.kubernetes.io/router.middlewares]")
+	for _, w := range text {
+		full, _, _ := strings.Cut(w, "@")
+		if name, ok := strings.CutPrefix(full, o.Namespace+"-"); ok {
+			list = append(list, manifest.Ref{Namespace: o.Namespace, Name: name})
+		} else if namespace, name, ok := strings.Cut(full, "-"); ok {
+			list = append(list, manifest.Ref{Namespace: namespace, Name: name})
+		}
+	}
+	routes, _ := List(o.Root, "spec.routes")
+	for _, r := range routes {
+		all, _ := List(r, "middlewares")
+		for _, m := range all {
+			ref := manifest.Ref{Namespace: o.Namespace}
+			ref.Name, _ = Text(m, "name")
+			if ns, _ := Text(m, "namespace"); ns != "" {
+				ref.Namespace = ns
+			}
+			list = append(list, ref)
+		}
+	}
+	return list
+}
+
+// modelHost says by what a host, as seen from a namespace, is on the way to a
+// model.
+func (s *scope) modelHost(host, from string) string {
+	host = strings.ToLower(host)
+	if Provider(host) {
+		return "provider's host " + host
+	}
+	if by := s.hosts[host]; by != "" && strings.Contains(host, ".") {
+		return "host " + host + ", " + by
+	}
+	if svc := s.g.ServiceAt(host, from); svc != nil && s.g.on[svc] != "" {
+		return "host of " + svc.Ref().String()
+	}
+	return ""
+}
+
+// mesh looks at the hosts of Istio's objects.
+func (s *scope) mesh(o *manifest.Object) {
+	hosts, _ := Words(o.Root, "spec.hosts")
+	if host, _ := Text(o.Root, "spec.host"); host != "" {
+		hosts = append(hosts, host)
+	}
+	routes, _ := List(o.Root, "spec.http")
+	for _, r := range routes {
+		to, _ := List(r, "route")
+		for _, d := range to {
+			if host, _ := Text(d, "destination.host"); host != "" {
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	on := ""
+	for _, h := range hosts {
+		if on == "" {
+			on = s.modelHost(h, o.Namespace)
+		}
+	}
+	if on == "" {
+		return
+	}
+	s.mark(o, on)
+	if o.Kind == "VirtualService" {
+		for _, h := range hosts {
+			if strings.Contains(h, ".") && !strings.Contains(h, "*") && s.hosts[strings.ToLower(h)] == "" {
+				s.hosts[strings.ToLower(h)] = "host of " + o.Ref().String()
+			}
+		}
+	}
+}
+
+func (s *scope) backend(o *manifest.Object) {
+	if o.Kind == "AIServiceBackend" {
+		name, _ := Text(o.Root, "spec.backendRef.name")
+		kind, _ := Text(o.Root, "spec.backendRef.kind")
+		namespace, _ := Text(o.Root, "spec.backendRef.namespace")
+		if namespace == "" {
+			namespace = o.Namespace
+		}
+		s.mark(s.g.Get(kind, namespace, name), "behind "+o.Ref().String())
+		return
+	}
+	endpoints, _ := List(o.Root, "spec.endpoints")
+	for _, e := range endpoints {
+		host, _ := Text(e, "fqdn.hostname")
+		if by := s.modelHost(host, o.Namespace); host != "" && by != "" {
+			s.mark(o, by)
+		}
+	}
+}
+
+// attached marks what is attached to something on the path.
+func (s *scope) attached(o *manifest.Object) {
+	switch kindOf(o) {
+	case "HorizontalPodAutoscaler", "ScaledObject":
+		s.follow(o, "spec.scaleTargetRef", "scales ")
+	case "Canary":
+		s.follow(o, "spec.targetRef", "rolls out ")
+	case "ApisixUpstream":
+		if svc := s.g.Get("Service", o.Namespace, o.Name); svc != nil && s.g.on[svc] != "" {
+			s.mark(o, "upstream of "+svc.Ref().String())
+		}
+		nodes, _ := List(o.Root, "spec.externalNodes")
+		for _, n := range nodes {
+			host, _ := Text(n, "name")
+			if by := s.modelHost(host, o.Namespace); host != "" && by != "" {
+				s.mark(o, by)
+			}
+		}
+	case "CiliumEnvoyConfig":
+		for _, field := range []string{"spec.services", "spec.backendServices"} {
+			list, _ := List(o.Root, field)
+			for _, v := range list {
+				name, _ := Text(v, "name")
+				namespace, _ := Text(v, "namespace")
+				if namespace == "" {
+					namespace = o.Namespace
+				}
+				if svc := s.g.Get("Service", namespace, name); svc != nil && s.g.on[svc] != "" {
+					s.mark(o, "for "+svc.Ref().String())
+				}
+			}
+		}
+	default:
+		if slices.Contains(policyKinds, o.Kind) {
+			s.policy(o)
+		}
+	}
+}
+
+func (s *scope) policy(o *manifest.Object) {
+	for _, k := range s.g.targetsOf(o) {
+		to := s.g.named[k]
+		if to == nil && k.kind == "HTTPRoute" {
+			to = s.g.Get("AIGatewayRoute", k.namespace, k.name)
+		}
+		if to != nil && s.g.on[to] != "" {
+			s.mark(o, "attached to "+to.Ref().String())
+		}
+	}
+}
+
+// follow marks what refers to a workload that answers model calls.
+func (s *scope) follow(o *manifest.Object, path, by string) {
+	kind, _ := Text(o.Root, path+".kind")
+	name, _ := Text(o.Root, path+".name")
+	if kind == "" {
+		kind = "Deployment"
+	}
+	if w := s.g.Get(kind, o.Namespace, name); w != nil && s.answers(w) {
+		s.mark(o, by+w.Ref().String())
+	}
+}
+
+// answers says whether a workload is on the path and no client.
+func (s *scope) answers(w *manifest.Object) bool {
+	return s.g.on[w] != "" && s.g.roles[w].Role != Client
+}

@@ -1,0 +1,189 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// workloadKinds are the kinds that run pods.
+var workloadKinds = []string{"Deployment", "StatefulSet", "DaemonSet", "Rollout", "Pod"}
+
+// Workloads are the objects that run pods, Pods themselves left out.
+func (g *Graph) Workloads() []*manifest.Object {
+	var list []*manifest.Object
+	for _, k := range workloadKinds[:4] {
+		list = append(list, g.kinds[k]...)
+	}
+	return list
+}
+
+// podPath is where the spec of its pods is in a workload.
+func podPath(o *manifest.Object) string {
+	switch {
+	case o.Kind == "Pod":
+		return "spec"
+	case o.Kind == "InferenceService":
+		return "spec.predictor"
+	default:
+		return "spec.template.spec"
+	}
+}
+
+// PodSpec is the spec of a workload's pods, nil for none.
+func PodSpec(o *manifest.Object) map[string]any {
+	spec, _ := Object(o.Root, podPath(o))
+	return spec
+}
+
+// PodLabels are the labels of a workload's pods.
+func PodLabels(o *manifest.Object) map[string]any {
+	path := "spec.template.metadata.labels"
+	if o.Kind == "Pod" {
+		path = "metadata.labels"
+	}
+	labels, _ := Object(o.Root, path)
+	return labels
+}
+
+// Container is one of a workload's.
+type Container struct {
+	Name string
+	Path string // spec.template.spec.containers[0]
+	Root map[string]any
+	Init bool // it ends before the others start; a sidecar among the init containers does not
+}
+
+// Containers are the workload's, init containers last.
+func Containers(o *manifest.Object) []Container {
+	var list []Container
+	spec := PodSpec(o)
+	for _, field := range []string{"containers", "initContainers"} {
+		all, _ := List(spec, field)
+		for i, c := range all {
+			root, _ := c.(map[string]any)
+			name, _ := Text(root, "name")
+			restart, _ := Text(root, "restartPolicy")
+			list = append(list, Container{name, fmt.Sprintf("%s.%s[%d]", podPath(o), field, i), root, field == "initContainers" && restart != "Always"})
+		}
+	}
+	return list
+}
+
+// Env is a container's environment variable.
+type Env struct {
+	Name  string
+	Path  string // below the container: env[2]
+	Value string // "" when it is taken from elsewhere; it may be a secret and is never shown
+	From  bool   // it is taken from a Secret, a ConfigMap or a field
+}
+
+// Envs are the variables that the container's env names.
+func Envs(container map[string]any) []Env {
+	list, _ := List(container, "env")
+	var all []Env
+	for i, e := range list {
+		name, _ := Text(e, "name")
+		value, _ := Text(e, "value")
+		from, _ := Value(e, "valueFrom")
+		all = append(all, Env{name, fmt.Sprintf("env[%d]", i), value, from != nil})
+	}
+	return all
+}
+
+// EnvOf is the container's variable of a name.
+func EnvOf(container map[string]any, name string) (Env, bool) {
+	all := Envs(container)
+	i := slices.IndexFunc(all, func(e Env) bool { return e.Name == name })
+	if i < 0 {
+		return Env{}, false
+	}
+	return all[i], true
+}
+
+// Services are the Services that select a workload's pods.
+func (g *Graph) Services(o *manifest.Object) []*manifest.Object {
+	var list []*manifest.Object
+	labels := PodLabels(o)
+	for _, s := range g.In("Service", o.Namespace) {
+		selector, _ := Object(s.Root, "spec.selector")
+		if len(selector) > 0 && subset(selector, labels) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// Behind are the workloads whose pods a Service selects.
+func (g *Graph) Behind(service *manifest.Object) []*manifest.Object {
+	selector, _ := Object(service.Root, "spec.selector")
+	if len(selector) == 0 {
+		return nil
+	}
+	return g.labelled(service.Namespace, selector)
+}
+
+// labelled are the workloads of a namespace whose pods have all labels.
+func (g *Graph) labelled(namespace string, labels map[string]any) []*manifest.Object {
+	var list []*manifest.Object
+	for _, k := range workloadKinds[:4] {
+		for _, o := range g.In(k, namespace) {
+			if subset(labels, PodLabels(o)) {
+				list = append(list, o)
+			}
+		}
+	}
+	return list
+}
+
+func subset(part, whole map[string]any) bool {
+	for k, v := range part {
+		if w, ok := whole[k]; !ok || fmt.Sprint(v) != fmt.Sprint(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// Selects says whether a LabelSelector holds for labels: all of matchLabels and
+// all of matchExpressions. An empty one selects everything, an absent one
+// nothing. A selector that cannot be read selects nothing.
+func Selects(selector map[string]any, labels map[string]any) bool {
+	if selector == nil {
+		return false
+	}
+	match, err := Object(selector, "matchLabels")
+	if err != nil || !subset(match, labels) {
+		return false
+	}
+	list, err := List(selector, "matchExpressions")
+	if err != nil {
+		return false
+	}
+	for _, e := range list {
+		if !holds(e, labels) {
+			return false
+		}
+	}
+	return true
+}
+
+func holds(expression any, labels map[string]any) bool {
+	k, _ := Text(expression, "key")
+	operator, _ := Text(expression, "operator")
+	values, _ := Words(expression, "values")
+	have, there := labels[k]
+	in := there && slices.Contains(values, fmt.Sprint(have))
+	switch operator {
+	case "In":
+		return in
+	case "NotIn":
+		return !in
+	case "Exists":
+		return there
+	case "DoesNotExist":
+		return !there
+	}
+	return false
+}

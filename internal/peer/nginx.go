@@ -1,0 +1,580 @@
+package peer
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/layers"
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// readNginx reads a main file, or one that a given main file includes: what is
+// set around the include holds for it too. A route is a location that passes
+// calls on.
+func readNginx(r *reader) {
+	n := &nginx{r: r, upstreams: map[string]*directive{}, zones: map[string]*directive{}, maps: map[string]*directive{}}
+	main := n.mainOf(r.o)
+	tree, err := parseNginx(string(main.Text), main)
+	if err != nil {
+		r.unread(err)
+	}
+	n.expand(tree, nil, map[*manifest.Object]bool{main: true})
+	n.index(n.tree)
+	n.walk(n.tree)
+}
+
+// unread notes a fault of the text. Its line stands at its start.
+func (r *reader) unread(err error) {
+	line, what := 1, err.Error()
+	if rest, ok := strings.CutPrefix(what, "line "); ok {
+		number, after, _ := strings.Cut(rest, ": ")
+		if n, e := strconv.Atoi(number); e == nil {
+			line, what = n, after
+		}
+	}
+	line, _ = r.o.TextPosition(line, 1)
+	r.problem(line, "the "+r.o.Kind+" configuration cannot be read from here on: "+what, "correct the text")
+}
+
+type nginx struct {
+	r         *reader
+	tree      []*directive
+	upstreams map[string]*directive
+	zones     map[string]*directive // of limit_req and limit_conn
+	maps      map[string]*directive // by the variable they set
+	includes  int
+}
+
+// mainOf is the given file that includes o, or o.
+func (n *nginx) mainOf(o *manifest.Object) *manifest.Object {
+	for range 4 {
+		next := o
+		for _, g := range n.r.given {
+			if g != o && g.Kind == Nginx && g.Group == manifest.FileGroup && names(g, o) {
+				next = g
+				break
+			}
+		}
+		if next == o {
+			return o
+		}
+		o = next
+	}
+	return o
+}
+
+// names says whether a file has an include that matches another.
+func names(main, o *manifest.Object) bool {
+	if !strings.Contains(string(main.Text), "include") || o.Outer() != main.Outer() {
+		return false
+	}
+	tree, _ := parseNginx(string(main.Text), main)
+	found := false
+	each(tree, func(d *directive) {
+		if d.name == "include" && matches(d.arg(0), main, o) {
+			found = true
+		}
+	})
+	return found
+}
+
+// each calls f for every directive.
+func each(list []*directive, f func(*directive)) {
+	for _, d := range list {
+		f(d)
+		each(d.block, f)
+	}
+}
+
+// matches says whether the pattern of an include means a given file. Where nginx
+// is installed is not known: the ends of the paths are compared.
+func matches(pattern string, main, o *manifest.Object) bool {
+	if pattern == "" || o == main {
+		return false
+	}
+	file := path.Clean(strings.ReplaceAll(o.Origin.File, `\`, "/"))
+	if o.Outer() != nil { // a key of a ConfigMap is a file of its folder
+		file = o.Name
+		pattern = path.Base(pattern)
+	}
+	pattern = path.Clean(pattern)
+	for p := strings.TrimPrefix(pattern, "/"); ; {
+		if ok, err := path.Match(p, tail(file, strings.Count(p, "/")+1)); err == nil && ok {
+			return true
+		}
+		_, rest, more := strings.Cut(p, "/")
+		if !more || !strings.Contains(rest, "/") && strings.Contains(pattern, "/") && strings.ContainsAny(rest, "*?[") {
+			return false
+		}
+		p = rest
+	}
+}
+
+// tail are the last elements of a path.
+func tail(file string, n int) string {
+	parts := strings.Split(strings.TrimPrefix(file, "/"), "/")
+	return strings.Join(parts[max(0, len(parts)-n):], "/")
+}
+
+// harmless are files of the distribution that set types and parameters only.
+var harmless = []string{"mime.types", "fastcgi_params", "fastcgi.conf", "uwsgi_params", "scgi_params", "proxy_params", "koi-utf", "koi-win", "win-utf"}
+
+// expand puts the directives of given files in the place of their includes.
+func (n *nginx) expand(list []*directive, outer *directive, seen map[*manifest.Object]bool) {
+	list = n.expanded(list, outer, seen)
+	n.tree = list
+}
+
+func (n *nginx) expanded(list []*directive, outer *directive, seen map[*manifest.Object]bool) []*directive {
+	var out []*directive
+	for _, d := range list {
+		d.outer = outer
+		if d.name != "include" {
+			d.block = n.expanded(d.block, d, seen)
+			out = append(out, d)
+			continue
+		}
+		out = append(out, n.include(d, outer, seen)...)
+	}
+	return out
+}
+
+func (n *nginx) include(d, outer *directive, seen map[*manifest.Object]bool) []*directive {
+	pattern := d.arg(0)
+	if pattern == "" || slices.Contains(harmless, path.Base(pattern)) || strings.Contains(pattern, "/modules") {
+		return nil
+	}
+	var out []*directive
+	found := false
+	for _, g := range n.r.given {
+		if g.Group != manifest.FileGroup || g.Text == nil || g.Outer() != n.r.o.Outer() || !matches(pattern, d.file, g) {
+			continue
+		}
+		if found = true; seen[g] || n.includes >= maxIncludes {
+			continue
+		}
+		n.includes++
+		tree, err := parseNginx(string(g.Text), g)
+		if err != nil && g == n.r.o {
+			n.r.unread(err)
+		}
+		seen[g] = true
+		out = append(out, n.expanded(tree, outer, seen)...)
+		delete(seen, g)
+	}
+	if !found && d.file == n.r.o {
+		line, _ := n.r.o.TextPosition(d.line, 1)
+		n.r.problem(line, "the include of "+pattern+" was not read: no such file was given", "give the file too, or the output of nginx -T")
+	}
+	return out
+}
+
+// index notes what is referred to by name.
+func (n *nginx) index(list []*directive) {
+	each(list, func(d *directive) {
+		switch d.name {
+		case "upstream":
+			n.upstreams[d.arg(0)] = d
+		case "limit_req_zone", "limit_conn_zone":
+			for _, a := range d.args {
+				if z, ok := strings.CutPrefix(a, "zone="); ok {
+					name, _, _ := strings.Cut(z, ":")
+					n.zones[name] = d
+				}
+			}
+		case "map", "geo":
+			n.maps[d.arg(len(d.args)-1)] = d
+		}
+	})
+}
+
+func (n *nginx) walk(list []*directive) {
+	each(list, func(d *directive) {
+		n.credential(d)
+		if (d.name == "proxy_pass" || d.name == "grpc_pass") && d.file == n.r.o && httpPass(d) && len(n.r.g.Routes) <= maxRoutes {
+			n.add(d)
+		}
+	})
+}
+
+// httpPass: a proxy_pass in the stream module speaks no HTTP.
+func httpPass(d *directive) bool {
+	for o := d.outer; o != nil; o = o.outer {
+		if o.name == "stream" {
+			return false
+		}
+	}
+	return true
+}
+
+// credential finds a key that is set as a header.
+func (n *nginx) credential(d *directive) {
+	header := d.name == "proxy_set_header" || d.name == "grpc_set_header"
+	if header && d.file == n.r.o && len(d.args) == 2 && keyName.MatchString(d.args[0]) {
+		n.r.secret(d.args[1], n.spot(d))
+	}
+}
+
+// spot is the place of a directive: its blocks, and its line.
+func (n *nginx) spot(d *directive) Spot {
+	if d == nil {
+		return Spot{Line: 1}
+	}
+	var parts []string
+	for o := d; o != nil; o = o.outer {
+		if o.name == "http" || o.name == "proxy_set_header" {
+			if o == d {
+				parts = append(parts, o.name+" "+o.arg(0))
+			}
+			continue
+		}
+		part := o.name
+		if o.open && len(o.args) > 0 {
+			part += " " + strings.Join(o.args, " ")
+		}
+		parts = append(parts, part)
+	}
+	slices.Reverse(parts)
+	s := Spot{Path: strings.Join(parts, " > ")}
+	s.Line, _ = d.file.TextPosition(d.line, 1)
+	if d.file != n.r.o {
+		s.File = d.file.Origin.File
+	}
+	return s
+}
+
+// in finds a directive in force at a place: the nearest block that has it. Those
+// of one name are inherited together.
+func in(d *directive, name string) []*directive {
+	for o := d.outer; o != nil; o = o.outer {
+		var found []*directive
+		for _, c := range o.block {
+			if c.name == name {
+				found = append(found, c)
+			}
+		}
+		if found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+func (n *nginx) one(d *directive, name string) *directive {
+	found := in(d, name)
+	if found == nil { // at the top of a file that is included in http
+		for _, c := range n.tree {
+			if c.name == name {
+				return c
+			}
+		}
+		return nil
+	}
+	return found[len(found)-1]
+}
+
+func (n *nginx) add(pass *directive) {
+	route := Route{Name: n.routeName(pass), Spot: n.spot(pass)}
+	n.targets(pass, &route)
+	route.Models = evidence(route.Targets, route.Name, pass.arg(0))
+	n.retry(pass, &route)
+	prefix := strings.TrimSuffix(pass.name, "pass")
+	route.Timers = Timers{
+		Connect: n.time(pass, prefix+"connect_timeout", time.Minute),
+		Idle:    n.time(pass, prefix+"read_timeout", time.Minute),
+		Across:  n.time(pass, prefix+"next_upstream_timeout", 0),
+	}
+	route.Limits = n.limits(pass)
+	n.r.add(route)
+}
+
+func (n *nginx) routeName(pass *directive) string {
+	var parts []string
+	for o := pass.outer; o != nil; o = o.outer {
+		switch o.name {
+		case "location":
+			parts = append(parts, strings.Join(o.args, " "))
+		case "server":
+			for _, c := range o.block {
+				if c.name == "server_name" && c.arg(0) != "_" && c.arg(0) != "" {
+					parts = append(parts, c.arg(0))
+					break
+				}
+			}
+		}
+	}
+	slices.Reverse(parts)
+	if len(parts) == 0 {
+		return pass.arg(0)
+	}
+	return strings.Join(parts, " ")
+}
+
+// targets finds where a pass goes: an upstream, a host, or what a variable was
+// set to.
+func (n *nginx) targets(pass *directive, route *Route) {
+	to := pass.arg(0)
+	for range 3 { // a variable set to another
+		if !strings.Contains(to, "$") {
+			break
+		}
+		next := n.variables(pass, to)
+		if next == to {
+			break
+		}
+		to = next
+	}
+	host := hostOf(to)
+	if i := strings.Index(to, "://"); i >= 0 {
+		name, _, _ := strings.Cut(to[i+3:], "/")
+		if u := n.upstreams[name]; u != nil {
+			n.upstream(u, route)
+			return
+		}
+	}
+	if host == "" || strings.Contains(to, "unix:") {
+		route.More = true
+		return
+	}
+	t := Target{Name: host, Host: host, Spot: n.spot(pass)}
+	t.Provider, t.Region = locate(host)
+	route.Targets = []Target{t}
+	route.Breaker = Breaker{Kind: byDefault(None, n.spot(pass)), Hosts: 1}
+	route.Bounds.Connections = byDefault(0, n.spot(pass))
+}
+
+// variables puts what a set in force says in the place of a variable.
+func (n *nginx) variables(pass *directive, to string) string {
+	for o := pass.outer; o != nil; o = o.outer {
+		for _, c := range o.block {
+			if c.name == "set" && len(c.args) == 2 {
+				name := strings.TrimPrefix(c.args[0], "$")
+				to = strings.ReplaceAll(to, "${"+name+"}", c.args[1])
+				if strings.HasSuffix(to, "$"+name) || strings.Contains(to, "$"+name+"/") || strings.Contains(to, "$"+name+":") || strings.Contains(to, "$"+name+"$") {
+					to = strings.ReplaceAll(to, "$"+name, c.args[1])
+				}
+			}
+			if len(to) > 4096 {
+				return ""
+			}
+		}
+	}
+	return to
+}
+
+// upstream reads the servers of a group, its breaker and its bound.
+func (n *nginx) upstream(u *directive, route *Route) {
+	route.Breaker = Breaker{Kind: byDefault(Consecutive, n.spot(u)), Threshold: byDefault(1.0, n.spot(u))}
+	route.Bounds.Connections = byDefault(0, n.spot(u))
+	off := 0
+	for _, s := range u.block {
+		if s.name != "server" || slices.Contains(s.args, "down") {
+			continue
+		}
+		host := hostOf(s.arg(0))
+		t := Target{Name: host, Host: host, Spot: n.spot(s)}
+		t.Provider, t.Region = locate(host)
+		route.Targets = append(route.Targets, t)
+		route.More = route.More || slices.Contains(s.args, "resolve") || host == ""
+		for _, a := range s.args {
+			if v, ok := strings.CutPrefix(a, "max_fails="); ok {
+				if v == "0" {
+					off++
+				}
+				if f, err := strconv.Atoi(v); err == nil {
+					route.Breaker.Threshold = set(float64(f), n.spot(s))
+				}
+			}
+			if v, ok := strings.CutPrefix(a, "max_conns="); ok {
+				if f, err := strconv.Atoi(v); err == nil {
+					route.Bounds.Connections = set(f, n.spot(s))
+				}
+			}
+		}
+	}
+	route.Breaker.Hosts = len(route.Targets)
+	switch {
+	case off > 0 && off == len(route.Targets):
+		route.Breaker.Kind = set(None, route.Breaker.Threshold.Spot)
+	case len(route.Targets) == 1: // a group of one is never taken out
+		route.Breaker.Kind = byDefault(None, n.spot(u))
+	}
+	for _, s := range u.block {
+		if strings.HasPrefix(s.name, "balancer_by_lua") || s.name == "health_check" {
+			route.More, route.Breaker.Kind = true, unknown0[Kind](n.spot(s))
+		}
+	}
+}
+
+func unknown0[T any](s Spot) Value[T] { return Value[T]{Spot: s} }
+
+// retry reads proxy_next_upstream. A POST that was sent is repeated only with
+// non_idempotent; a failed connection was not sent.
+func (n *nginx) retry(pass *directive, route *Route) {
+	prefix := strings.TrimSuffix(pass.name, "pass")
+	d := n.one(pass, prefix+"next_upstream")
+	on, spot := []string{"error", "timeout"}, n.spot(pass)
+	if d != nil {
+		on, spot = d.args, n.spot(d)
+	}
+	servers := max(len(route.Targets), 1)
+	count := byDefault(servers, spot)
+	if tries := n.one(pass, prefix+"next_upstream_tries"); tries != nil {
+		if v, err := strconv.Atoi(tries.arg(0)); err == nil && v > 0 {
+			count = set(min(v, servers), n.spot(tries))
+		}
+	}
+	if route.More {
+		count = unknown0[int](spot)
+	}
+	route.Retry = Retry{
+		Spot: spot, On: on, Attempts: attempts(at(byDefault(1, spot), spot)), Moves: true,
+		Backoff: byDefault(time.Duration(0), spot), Repeated: byDefault(false, spot),
+	}
+	if slices.Contains(on, "off") {
+		return
+	}
+	nextUpstream(&route.Retry, count, at(set(true, spot), spot))
+	if route.Breaker.Kind.V == Consecutive && !slices.ContainsFunc(on, func(c string) bool { return strings.HasPrefix(c, "http_5") }) {
+		route.Breaker.Blind = "answers with an error"
+	}
+}
+
+// nextUpstream applies conditions in nginx's words.
+func nextUpstream(r *Retry, count Value[int], repeated Value[bool]) {
+	has := func(c string) bool { return slices.Contains(r.On, c) }
+	if has("error") || has("timeout") {
+		r.Attempts[layers.Connect] = count
+	}
+	if !has("non_idempotent") {
+		return
+	}
+	r.Repeated = repeated
+	if has("error") || has("timeout") || has("invalid_header") {
+		r.Attempts[layers.Reset] = count
+	}
+	for _, c := range r.On {
+		if strings.HasPrefix(c, "http_5") {
+			r.Attempts[layers.Server] = count
+		}
+	}
+	if has("http_429") {
+		r.Attempts[layers.Capacity] = at(count, repeated.Spot)
+	}
+}
+
+// time reads a time such as 60s, 1m30s or 500ms; a bare number is of seconds.
+func (n *nginx) time(pass *directive, name string, def time.Duration) Value[time.Duration] {
+	d := n.one(pass, name)
+	if d == nil {
+		return byDefault(def, n.spot(pass))
+	}
+	v, ok := nginxTime(d.arg(0))
+	if !ok {
+		return unknown0[time.Duration](n.spot(d))
+	}
+	return set(v, n.spot(d))
+}
+
+var nginxUnits = []struct {
+	suffix string
+	unit   time.Duration
+}{
+	{"ms", time.Millisecond}, {"s", time.Second}, {"m", time.Minute}, {"h", time.Hour},
+	{"d", 24 * time.Hour}, {"w", 7 * 24 * time.Hour},
+}
+
+func nginxTime(text string) (time.Duration, bool) {
+	var total time.Duration
+	for rest := strings.TrimSpace(text); rest != ""; {
+		digits := 0
+		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+			digits++
+		}
+		v, err := strconv.ParseInt(rest[:digits], 10, 64)
+		if err != nil || v > 1<<31 {
+			return 0, false
+		}
+		rest = strings.TrimLeft(rest[digits:], " ")
+		if rest == "" {
+			return total + time.Duration(v)*time.Second, true
+		}
+		matched := false
+		for _, u := range nginxUnits {
+			if strings.HasPrefix(rest, u.suffix) {
+				if v > int64((1<<62)/u.unit) {
+					return 0, false
+				}
+				total, rest, matched = total+time.Duration(v)*u.unit, rest[len(u.suffix):], true
+				break
+			}
+		}
+		if !matched || total < 0 {
+			return 0, false
+		}
+	}
+	return total, text != ""
+}
+
+// limits finds limit_req and limit_conn in force. A zone whose key may be empty
+// covers only who has one.
+func (n *nginx) limits(pass *directive) Limits {
+	list := append(in(pass, "limit_req"), in(pass, "limit_conn")...)
+	if len(list) == 0 {
+		for _, c := range n.tree {
+			if c.name == "limit_req" || c.name == "limit_conn" {
+				list = append(list, c)
+			}
+		}
+	}
+	if len(list) == 0 {
+		spot := n.spot(pass)
+		for o := pass.outer; o != nil; o = o.outer {
+			for _, c := range o.block {
+				if strings.Contains(c.name, "_by_lua") || c.name == "auth_request" || strings.HasPrefix(c.name, "js_") {
+					return Limits{Spot: spot} // may limit; the file does not tell
+				}
+			}
+		}
+		return Limits{Any: byDefault(false, spot), Spot: spot}
+	}
+	out := Limits{Any: set(true, n.spot(list[0])), Spot: n.spot(list[0])}
+	for _, d := range list {
+		only := n.only(d)
+		if only == "" {
+			out.Only = ""
+			return out
+		}
+		out.Only = only
+	}
+	return out
+}
+
+func (n *nginx) only(d *directive) string {
+	name := d.arg(0)
+	for _, a := range d.args {
+		if z, ok := strings.CutPrefix(a, "zone="); ok {
+			name = z
+		}
+	}
+	zone := n.zones[name]
+	if zone == nil {
+		return ""
+	}
+	key := zone.arg(0)
+	if m := n.maps[key]; m != nil {
+		for _, c := range m.block {
+			if len(c.args) == 1 && c.args[0] == "" {
+				return "callers for whom " + key + " is not empty"
+			}
+		}
+		return ""
+	}
+	if strings.HasPrefix(key, "$http_") || strings.HasPrefix(key, "$arg_") || strings.HasPrefix(key, "$cookie_") {
+		return "callers that send " + strings.TrimLeft(strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(key, "$http_"), "$arg_"), "$cookie_"), "_")
+	}
+	return ""
+}

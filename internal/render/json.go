@@ -1,0 +1,112 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/hourthree/hourthree/internal/audit"
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// document is the JSON output, described by docs/audit.schema.json.
+type document struct {
+	Schema   string             `json:"$schema"`
+	Version  int                `json:"schema_version"`
+	Tool     tool               `json:"tool"`
+	Summary  summary            `json:"summary"`
+	Coverage audit.Coverage     `json:"coverage"`
+	Findings []finding          `json:"findings"`
+	Open     []audit.Open       `json:"not_evaluated"`
+	Problems []manifest.Problem `json:"problems"`
+	Roles    []audit.RoleOf     `json:"roles"`
+	Baseline *baseline          `json:"baseline,omitempty"`
+}
+
+type tool struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+type summary struct {
+	Critical int `json:"critical"`
+	High     int `json:"high"`
+	Medium   int `json:"medium"`
+	Low      int `json:"low"`
+	Waived   int `json:"waived"`
+}
+
+// finding is one with what its check says.
+type finding struct {
+	audit.Finding
+	Why       string      `json:"why"`
+	Fix       string      `json:"fix"`
+	Patch     string      `json:"patch,omitempty"`
+	Caution   string      `json:"caution,omitempty"`
+	Causes    []string    `json:"causes"`
+	Help      string      `json:"help"`
+	Incidents []precedent `json:"incidents"`
+}
+
+// precedent is an incident that had the condition.
+type precedent struct {
+	ID    string `json:"id"`
+	Title string `json:"title,omitempty"`
+}
+
+type baseline struct {
+	New       int `json:"new"`
+	Unchanged int `json:"unchanged"`
+	*audit.Diff
+}
+
+// json is the same for the same report, byte for byte: it has no times.
+func (v *view) json() ([]byte, error) {
+	d := document{
+		Schema: pages + "audit.schema.json", Version: audit.SchemaVersion, Tool: tool{"hourthree", v.Version},
+		Summary: summary{
+			v.count(audit.Fail, audit.Critical), v.count(audit.Fail, audit.High),
+			v.count(audit.Fail, audit.Medium), v.count(audit.Fail, audit.Low), v.waived(),
+		},
+		Coverage: v.Report.Coverage, Findings: []finding{}, Open: list(v.open), Problems: list(v.problems), Roles: list(v.roles),
+	}
+	for i := range v.findings {
+		d.Findings = append(d.Findings, v.finding(&v.findings[i]))
+	}
+	if v.Diff != nil {
+		d.Baseline = &baseline{v.Diff.New, v.Diff.Unchanged, v.Diff}
+	}
+	return indented(d)
+}
+
+func (v *view) finding(f *audit.Finding) finding {
+	c := v.check(f)
+	out := finding{
+		Finding: *f, Why: c.Why, Fix: c.Fix, Patch: c.Patch, Caution: c.Caution,
+		Causes: list(c.Causes), Help: helpURI(f.ID), Incidents: []precedent{},
+	}
+	out.Related = list(f.Related)
+	for _, id := range f.Incidents {
+		out.Incidents = append(out.Incidents, precedent{id, v.title(id)})
+	}
+	return out
+}
+
+// list is never null in JSON.
+func list[T any](l []T) []T {
+	if l == nil {
+		return []T{}
+	}
+	return l
+}
+
+func indented(d any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(d); err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	return b.Bytes(), nil
+}

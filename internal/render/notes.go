@@ -1,0 +1,36 @@
+package render
+
+import (
+	"io"
+	"strings"
+
+	"github.com/hourthree/hourthree/internal/audit"
+)
+
+// Notes says what of the input could not be read, a line each, nothing where all
+// was.
+func Notes(w io.Writer, in audit.Input) error {
+	var b strings.Builder
+	for _, p := range in.Problems {
+		b.WriteString("note: " + problem(p) + "\n")
+	}
+	for _, g := range in.Gaps {
+		if g.Reason != audit.Absent {
+			b.WriteString("note: " + clean(g.Resource.String()+": "+strings.ReplaceAll(string(g.Reason), "_", " ")+": "+g.Detail) + "\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// PathsJSON writes the ways from a workload to models.
+func PathsJSON(w io.Writer, paths []audit.Path) error {
+	data, err := indented(struct {
+		Version int          `json:"schema_version"`
+		Paths   []audit.Path `json:"paths"`
+	}{audit.SchemaVersion, list(paths)})
+	if err == nil {
+		_, err = w.Write(data)
+	}
+	return err
+}
