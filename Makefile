@@ -28,6 +28,10 @@ test: test-setup build ## everything: unit tests, then the binary against softwa
 test-setup: ## install what the tests need and is missing
 	@test/setup.sh
 
+.PHONY: test-cluster
+test-cluster: ## read the cluster in KUBECONFIG as an audit does; skipped when it is not set
+	go test -tags cluster -count=1 -v -run TestRealCluster ./internal/cluster
+
 .PHONY: check
 check: ## format, vet, staticcheck, known vulnerabilities, race detector
 	@unformatted=$$(gofmt -l bench cmd internal test *.go); \

@@ -35,7 +35,8 @@ and LIST alone, never a Secret; with paths as well, the files are put over it:
 what would be so once they were applied.
 
 Exit 0: no finding at or above --fail-on; 1: findings; 2: usage or failure;
-3: coverage below --require-coverage.`,
+3: coverage below --require-coverage, which is below 100 where a part of the
+input could not be read.`,
 		RunE: func(c *cobra.Command, paths []string) error { return f.run(c, paths) },
 	}
 	f.input.add(c)
@@ -140,7 +141,7 @@ func (f *auditFlags) run(c *cobra.Command, paths []string) error {
 	case audit.Found:
 		return silent(exitFindings)
 	case audit.Uncovered:
-		return exit{exitUncovered, fmt.Errorf("coverage is %d %%, below the %d %% of --require-coverage", report.Coverage.Percent, gate.Coverage)}
+		return exit{exitUncovered, fmt.Errorf("coverage is %d %%, below the %d %% of --require-coverage", report.Covered(), gate.Coverage)}
 	}
 	return nil
 }

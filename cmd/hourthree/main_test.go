@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -15,9 +16,14 @@ func TestMain(m *testing.M) {
 // session. With UPDATE_SCRIPTS=1 expected
 // output is rewritten.
 func TestScripts(t *testing.T) {
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata", RequireExplicitExec: true, UpdateScripts: os.Getenv("UPDATE_SCRIPTS") != "",
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"code": code, "width": width},
+		Setup: func(e *testscript.Env) error { return os.Symlink(examples, filepath.Join(e.WorkDir, "examples")) },
+		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"code": code, "width": width, "cluster": clusterOf(t)},
 	})
 }
 

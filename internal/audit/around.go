@@ -7,34 +7,46 @@ import (
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
-// around marks what is beside the path and bears on it: quotas and policies of
+// beside marks what is beside the path and bears on it: quotas and policies of
 // its namespaces, nodes, settings of a whole mesh or controller, alerts.
-func (s *scope) around(o *manifest.Object) {
-	switch kindOf(o) {
-	case "ResourceQuota":
-		s.first(o, "quota of the namespace of ", func(w *manifest.Object) bool { return w.Namespace == o.Namespace && s.answers(w) })
-	case "NetworkPolicy":
-		selector, _ := Object(o.Root, "spec.podSelector")
-		s.first(o, "selects ", func(w *manifest.Object) bool {
-			return w.Namespace == o.Namespace && s.g.roles[w].Role != "" && (selector == nil || Selects(selector, PodLabels(w)))
+func (s *scope) beside() {
+	workloads := s.g.Workloads()
+	s.first(s.g.kinds["Node"], "may run ", workloads, func(_, w *manifest.Object) bool { return s.answers(w) })
+	for space := range s.g.spaces["ResourceQuota"] {
+		s.first(s.g.In("ResourceQuota", space), "quota of the namespace of ", s.workloadsIn(space), func(_, w *manifest.Object) bool { return s.answers(w) })
+	}
+	for space := range s.g.spaces["NetworkPolicy"] {
+		s.first(s.g.In("NetworkPolicy", space), "selects ", s.workloadsIn(space), func(o, w *manifest.Object) bool {
+			selector, _ := Object(o.Root, "spec.podSelector")
+			return s.g.roles[w].Role != "" && (selector == nil || Selects(selector, PodLabels(w)))
 		})
-	case "Node":
-		s.first(o, "may run ", s.answers)
-	case "ConfigMap":
+	}
+	s.first(s.g.kinds["ApplicationSet"], "deploys ", workloads, func(o, w *manifest.Object) bool {
+		namespace, _ := Text(o.Root, "spec.template.spec.destination.namespace")
+		return s.answers(w) && (w.Namespace == namespace || o.Name == w.Name)
+	})
+	for _, o := range s.g.kinds["ConfigMap"] {
 		s.settings(o)
-	case "ApplicationSet":
-		s.applications(o)
-	case "PrometheusRule":
+	}
+	for _, o := range s.g.kinds["PrometheusRule"] {
 		s.alerts(o)
 	}
 }
 
-// first marks o by the first workload that f holds for.
-func (s *scope) first(o *manifest.Object, by string, f func(*manifest.Object) bool) {
-	for _, w := range s.g.Workloads() {
-		if f(w) {
-			s.mark(o, by+w.Ref().String())
-			return
+func (s *scope) workloadsIn(space string) []*manifest.Object {
+	var list []*manifest.Object
+	for _, k := range workloadKinds[:4] {
+		list = append(list, s.g.In(k, space)...)
+	}
+	return list
+}
+
+// first marks each object by the first workload that f holds for.
+func (s *scope) first(objects []*manifest.Object, by string, workloads []*manifest.Object, f func(o, w *manifest.Object) bool) {
+	for _, o := range objects {
+		i := slices.IndexFunc(workloads, func(w *manifest.Object) bool { return f(o, w) })
+		if i >= 0 {
+			s.mark(o, by+workloads[i].Ref().String())
 		}
 	}
 }
@@ -56,15 +68,6 @@ func (s *scope) settings(o *manifest.Object) {
 			}
 		}
 	}
-}
-
-// applications marks an ApplicationSet that deploys a workload of the path, by
-// the namespace it deploys to or by the workload's name.
-func (s *scope) applications(o *manifest.Object) {
-	namespace, _ := Text(o.Root, "spec.template.spec.destination.namespace")
-	s.first(o, "deploys ", func(w *manifest.Object) bool {
-		return s.answers(w) && (w.Namespace == namespace || o.Name == w.Name)
-	})
 }
 
 // prefixes are those of metrics about model calls.

@@ -48,14 +48,22 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{g: NewGraph(in.Objects, opt), in: in, served: servedKinds(in.Served)}
-	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: append([]manifest.Problem{}, in.Problems...), Roles: r.g.Roles()}
+	r := &run{g: NewGraph(in.Objects, opt), in: in, served: kindsServed(in.Served)}
+	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: slices.Concat(misdeclared(r.g), in.Problems, r.g.problems), Roles: r.g.Roles()}
 	for _, c := range checks {
 		if err := r.check(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	r.report.Coverage.Objects, r.report.Coverage.Checks = len(in.Objects), len(checks)
+	r.report.Coverage.Objects = len(in.Objects)
+	for _, c := range checks {
+		if c.Scope != scopeWaiver { // those are about no object
+			r.report.Coverage.Checks++
+		}
+	}
+	if r.report.Problems == nil {
+		r.report.Problems = []manifest.Problem{}
+	}
 	waive(r.g, &r.report)
 	r.report.finish(r.excused)
 	return &r.report, nil
@@ -70,8 +78,8 @@ type run struct {
 	excused int // of Open: nothing to decide there
 }
 
-// servedKinds are the kinds that a cluster serves, by group and kind.
-func servedKinds(list []Resource) map[string]bool {
+// kindsServed are the kinds that a cluster serves, by group and kind.
+func kindsServed(list []Resource) map[string]bool {
 	if list == nil {
 		return nil
 	}
@@ -128,7 +136,7 @@ func (r *run) gaps(c *Check) *undecided {
 		if gap.Reason == Absent && !reported {
 			continue
 		}
-		if c.When == "" && gap.Reason != Absent {
+		if c.When == "" && c.Scope != "gateway" && gap.Reason != Absent {
 			stop = u
 		}
 		if reported || stop == u && !r.any(c) {

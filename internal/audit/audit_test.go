@@ -1,50 +1,24 @@
 package audit
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
+	"strings"
 	"testing"
-
-	"go.yaml.in/yaml/v4"
 
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
-// objects reads manifests for a test.
+// objects reads manifests for a test. They must be without fault.
 func objects(t testing.TB, text string) []*manifest.Object {
 	t.Helper()
-	d := yaml.NewDecoder(bytes.NewReader([]byte(text)))
-	var list []*manifest.Object
-	for {
-		var v any
-		if err := d.Decode(&v); errors.Is(err, io.EOF) {
-			return list
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		root, ok := plain(v, 0).(map[string]any)
-		if !ok {
-			continue
-		}
-		list = append(list, objectOf(root))
+	set, err := manifest.Read(context.Background(), manifest.Options{Paths: []string{"-"}, Stdin: strings.NewReader(text)})
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func objectOf(root map[string]any) *manifest.Object {
-	o := &manifest.Object{Root: root, Origin: manifest.Origin{File: "test.yaml", Line: 1}}
-	api, _ := Text(root, "apiVersion")
-	o.Version = api
-	for i := range api {
-		if api[i] == '/' {
-			o.Group, o.Version = api[:i], api[i+1:]
-		}
+	for _, p := range set.Problems {
+		t.Errorf("%+v", p)
 	}
-	o.Kind, _ = Text(root, "kind")
-	o.Name, _ = Text(root, "metadata.name")
-	o.Namespace, _ = Text(root, "metadata.namespace")
-	return o
+	return set.Objects
 }
 
 func run1(t testing.TB, in Input, opt Options) *Report {

@@ -151,6 +151,8 @@ func TestGate(t *testing.T) {
 		{"new and below", Gate{FailOn: High, OnlyNew: true}, finding(Low, Fail, New), Clean},
 		{"uncovered", Gate{FailOn: High, Coverage: 81}, finding(Low, Fail, ""), Uncovered},
 		{"covered", Gate{FailOn: High, Coverage: 80}, finding(Low, Fail, ""), Clean},
+		{"lost", Gate{Coverage: 100}, &Report{Coverage: Coverage{Percent: 100}, Problems: []manifest.Problem{{Lost: true}}}, Uncovered},
+		{"not lost", Gate{Coverage: 100}, &Report{Coverage: Coverage{Percent: 100}, Problems: []manifest.Problem{{}}}, Clean},
 		{"both", Gate{FailOn: High, Coverage: 81}, finding(High, Fail, ""), Found},
 	} {
 		if got := c.gate.Judge(c.r); got != c.want {

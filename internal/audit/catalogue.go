@@ -14,6 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/hourthree/hourthree/internal/manifest"
 )
 
 //go:embed checks
@@ -34,7 +35,12 @@ type Group struct {
 }
 
 // groupOrder is the order in which groups are shown.
-var groupOrder = []string{"RTY", "PTH", "TMO", "CBK", "RLM", "MEM", "CAP", "AVL", "RTE", "INF", "CHG", "OBS", "SEC", "WVR"}
+var groupOrder = []string{"RTY", "PTH", "TMO", "CBK", "RLM", "MEM", "CAP", "AVL", "RTE", "INF", "CHG", "OBS", "SEC", "GWY", "WVR"}
+
+// products are the kinds of gateways' own files: no API server has them.
+var products = []string{
+	manifest.LiteLLM, manifest.Envoy, manifest.Kong, manifest.Portkey, manifest.Bifrost, manifest.Hourthree, manifest.Nginx, manifest.HAProxy,
+}
 
 type catalogue struct {
 	groups  []Group
@@ -164,7 +170,8 @@ func readCatalogue(f fs.FS) (*catalogue, error) {
 		}
 		var g Group
 		var into any = &g
-		if name == "checks/sources.yaml" {
+		sources := strings.HasPrefix(name, "checks/sources")
+		if sources {
 			into = &c.sources
 		}
 		d := yaml.NewDecoder(bytes.NewReader(data))
@@ -173,7 +180,7 @@ func readCatalogue(f fs.FS) (*catalogue, error) {
 			faults = append(faults, fmt.Errorf("%s: %w", name, err))
 			continue
 		}
-		if name != "checks/sources.yaml" {
+		if !sources {
 			if name != "checks/"+g.ID+".yaml" {
 				faults = append(faults, fmt.Errorf("%s holds group %q", name, g.ID))
 			}
@@ -229,7 +236,7 @@ func (c *catalogue) add(group string, k *Check) (faults []error) {
 		wrong("scope object has a CEL expression, the others have a rule")
 	}
 	for _, kind := range k.Kinds {
-		if k.Scope != "gateway" && !slices.ContainsFunc(k.Resources, func(r Resource) bool { return r.Kind == kind }) {
+		if k.Scope != "gateway" && !slices.Contains(products, kind) && !slices.ContainsFunc(k.Resources, func(r Resource) bool { return r.Kind == kind }) {
 			wrong("kind %s is not among its resources", kind)
 		}
 	}

@@ -49,7 +49,13 @@ import (
 //	show(x, path)      number, text, or list of such, to be shown; "unset" for none
 //	bare(text)         text without what is in quotes
 //	repo(c)            the repository of a container's image, without registry
-const costLimit = 200_000 // of one evaluation; the catalogue's need some hundreds
+//
+// Their work is bounded, by the interpreter's count of steps and not by a clock,
+// so that the same input has the same report on every machine.
+const (
+	costLimit   = 200_000   // of one evaluation; those of real objects need some hundreds
+	objectLimit = 2_000_000 // of all evaluations of a check for one object: a tenth of a second or so
+)
 
 // environment is built once.
 var environment = sync.OnceValues(func() (*cel.Env, error) {
@@ -76,9 +82,12 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		{"ann", cel.StringType, func(x any, k string) (any, error) { return Text(x, "metadata.annotations["+k+"]") }},
 		{"env", cel.StringType, envValue},
 		{"envnum", cel.DoubleType, envNumber},
-		{"keys", words, func(x any, p string) (any, error) { m, err := Object(x, p); return append([]string{}, slices.Sorted(maps.Keys(m))...), err }},
+		{"keys", words, func(x any, p string) (any, error) {
+			m, err := Object(x, p)
+			return append([]string{}, slices.Sorted(maps.Keys(m))...), err
+		}},
 		{"vals", cel.ListType(cel.DynType), values},
-		{"show", cel.StringType, shown},
+		{"show", cel.StringType, shownAt},
 		{"hasenv", cel.BoolType, func(c any, n string) (any, error) { _, ok := EnvOf(object(c), n); return ok, nil }},
 	} {
 		opts = append(opts, cel.Function(f.name, cel.Overload(f.name+"_of", []*cel.Type{cel.DynType, cel.StringType}, f.result,
@@ -173,8 +182,8 @@ func values(root any, path string) (any, error) {
 	return list(List(root, path))
 }
 
-// shown is a value as a finding shows it.
-func shown(root any, path string) (any, error) {
+// shownAt is a value as a finding shows it.
+func shownAt(root any, path string) (any, error) {
 	v, err := Value(root, path)
 	switch v := v.(type) {
 	case nil:

@@ -75,8 +75,11 @@ type Rule func(g *Graph, o *manifest.Object) []Hit
 
 // Hit is one place where a condition holds.
 type Hit struct {
-	Container string // where it is one container's
+	Container string // where it is one container's, or one route's of a gateway's configuration
 	Path      string // of the field, with indexes: spec.http[1].retries
+	// Line is where the field stands, where its path does not tell: in a text that
+	// is neither YAML nor JSON, or within a text of a ConfigMap.
+	Line int
 	// Observed is what stands there. It is never the value of a Secret or of an
 	// environment variable that may hold one.
 	Observed string

@@ -3,6 +3,7 @@ package audit
 import (
 	"encoding/json"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -24,7 +25,15 @@ type Document struct {
 
 // Documents are the entries of a ConfigMap that are YAML or JSON with an object
 // at their root, in the order of their keys.
-func (g *Graph) Documents(o *manifest.Object) []Document { return g.texts[o] }
+func (g *Graph) Documents(o *manifest.Object) []Document {
+	if o.Group == manifest.FileGroup { // a gateway's own file is its one document
+		if o.Root == nil {
+			return nil
+		}
+		return []Document{{Key: path.Base(o.Name), Root: o.Root}}
+	}
+	return g.texts[o]
+}
 
 func documents(o *manifest.Object) []Document {
 	data, err := Object(o.Root, "data")
@@ -38,12 +47,26 @@ func documents(o *manifest.Object) []Document {
 			continue
 		}
 		d := Document{Key: k, Path: "data[" + k + "]"}
-		d.Root, d.Err = parse(k, text)
+		if e := embedded(o, k); e != nil && e.Root != nil {
+			d.Root = e.Root
+		} else {
+			d.Root, d.Err = parse(k, text)
+		}
 		if d.Root != nil || d.Err != nil {
 			list = append(list, d)
 		}
 	}
 	return list
+}
+
+// embedded is the configuration of a gateway that an entry of a ConfigMap is,
+// nil for none.
+func embedded(o *manifest.Object, k string) *manifest.Object {
+	all := o.Embedded()
+	if i := slices.IndexFunc(all, func(e *manifest.Object) bool { return e.Name == o.Name+"/"+k }); i >= 0 {
+		return all[i]
+	}
+	return nil
 }
 
 // parse reads text as an object. What is neither YAML nor JSON is no fault

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -50,12 +52,21 @@ func (g *Graph) decide(ctx context.Context, c *Check, o *manifest.Object) ([]Hit
 	}
 	var hits []Hit
 	var open error
+	var spent uint64
 	for _, e := range list {
+		if !g.concerns(o, c.Each, e.it) {
+			continue
+		}
 		s := &scene{g, o, e}
-		out, _, err := all[c.ID].when.ContextEval(ctx, s)
+		out, details, err := all[c.ID].when.ContextEval(ctx, s)
+		if cost := details.ActualCost(); cost != nil {
+			spent += *cost
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
+		case spent > objectLimit:
+			return nil, &undecided{TimedOut, tooLarge}
 		case err != nil:
 			open = failed(err, e.path)
 		case out.Value() == true && len(hits) < maxHits:
@@ -68,11 +79,13 @@ func (g *Graph) decide(ctx context.Context, c *Check, o *manifest.Object) ([]Hit
 	return nil, open
 }
 
+const tooLarge = "the object is too large to be judged within the bound on work; split it"
+
 // failed is why an expression gave no verdict.
 func failed(err error, path string) *undecided {
 	var canceled interpreter.EvalCancelledError
 	if errors.As(err, &canceled) {
-		return &undecided{TimedOut, "the object is too large to be judged within the bound on work"}
+		return &undecided{TimedOut, tooLarge}
 	}
 	where := ""
 	if path != "" {
@@ -99,7 +112,21 @@ func (g *Graph) rule(c *Check, o *manifest.Object) (hits []Hit, err error) {
 			return nil, &undecided{h.Open, h.Observed}
 		}
 	}
+	hits = slices.DeleteFunc(hits, func(h Hit) bool { return !g.about(o, h.Path) })
 	return hits[:min(len(hits), maxHits)], nil
+}
+
+var routeRule = regexp.MustCompile(`^(spec\.(?:http|rules)\[)[0-9]+\]`)
+
+// about says whether a path is outside of the rules of a route, or in one that is
+// about models.
+func (g *Graph) about(o *manifest.Object, path string) bool {
+	m := routeRule.FindStringSubmatch(path)
+	if m == nil {
+		return true
+	}
+	rule, _ := Value(o.Root, m[0])
+	return g.concerns(o, m[1]+"]", rule)
 }
 
 // elements are what a check's each names in an object.

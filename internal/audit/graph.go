@@ -1,9 +1,11 @@
 package audit
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/hourthree/hourthree/internal/manifest"
 )
@@ -25,7 +27,11 @@ type Graph struct {
 	texts   map[*manifest.Object][]Document
 	targets map[key][]*manifest.Object // policies by what they are attached to
 	served  map[string]bool            // names of what answers model calls
-	linked  linked                     // the edges, for rules in Go
+	search  *scope
+	linked  linked // the edges, for rules in Go
+	// gateways are the configurations that were read, problems what was not.
+	gateways map[*manifest.Object][]reading
+	problems []manifest.Problem
 }
 
 type key struct{ kind, namespace, name string }
@@ -43,7 +49,7 @@ func NewGraph(objects []*manifest.Object, opt Options) *Graph {
 		opt:   opt,
 		kinds: map[string][]*manifest.Object{}, named: map[key]*manifest.Object{}, spaces: map[string]map[string][]*manifest.Object{},
 		roles: map[*manifest.Object]RoleOf{}, on: map[*manifest.Object]string{},
-		texts: map[*manifest.Object][]Document{}, targets: map[key][]*manifest.Object{}, served: map[string]bool{},
+		texts: map[*manifest.Object][]Document{}, targets: map[key][]*manifest.Object{}, served: map[string]bool{}, gateways: map[*manifest.Object][]reading{},
 	}
 	for _, o := range objects {
 		g.all = append(g.all, settled(o, opt.Context))
@@ -62,13 +68,14 @@ func NewGraph(objects []*manifest.Object, opt Options) *Graph {
 		g.spaces[kind][o.Namespace] = append(g.spaces[kind][o.Namespace], o)
 	}
 	g.attach()
+	g.readGateways()
 	g.findPath()
 	return g
 }
 
 // settled is the object with its namespace, a copy where it named none.
 func settled(o *manifest.Object, context string) *manifest.Object {
-	if o.Namespace != "" || o.Group == manifest.FileGroup || slices.Contains(clusterWide, o.Kind) {
+	if o.Namespace != "" || o.Group == manifest.FileGroup || o.Origin.Live || manifest.ClusterWide(o.Group, o.Kind) {
 		return o
 	}
 	c := *o
@@ -76,21 +83,17 @@ func settled(o *manifest.Object, context string) *manifest.Object {
 	return &c
 }
 
-// byName is a total order of objects, whatever order they came in.
+// byName is a total order of objects, whatever order they came in. Only two of
+// one name and place are compared by what they say.
 func byName(a, b *manifest.Object) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Namespace, b.Namespace),
-		cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Origin.File, b.Origin.File),
-		cmp.Compare(a.Origin.Line, b.Origin.Line), sameName(a, b))
-}
-
-// sameName orders two objects of one name and place by what they say.
-func sameName(a, b *manifest.Object) int {
-	if a == b {
-		return 0
+	if by := cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Group, b.Group), strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Name, b.Name), strings.Compare(a.Version, b.Version), strings.Compare(a.Origin.File, b.Origin.File),
+		cmp.Compare(a.Origin.Line, b.Origin.Line)); by != 0 || a == b {
+		return by
 	}
 	x, _ := json.Marshal(a.Root)
 	y, _ := json.Marshal(b.Root)
-	return cmp.Or(cmp.Compare(string(x), string(y)), cmp.Compare(string(a.Text), string(b.Text)))
+	return cmp.Or(bytes.Compare(x, y), bytes.Compare(a.Text, b.Text))
 }
 
 func kindOf(o *manifest.Object) string {

@@ -188,7 +188,7 @@ func finish(p Path, t trail) Path {
 	stack := make([]layers.Layer, len(t.steps))
 	for i, s := range t.steps {
 		stack[i] = s.Layer
-		p.Layers = append(p.Layers, layerShown(s))
+		p.Layers = append(p.Layers, layerOf(s))
 		if s.Assumed != "" {
 			p.Notes = append(p.Notes, s.Name+": "+s.Assumed)
 		}
@@ -210,7 +210,7 @@ func finish(p Path, t trail) Path {
 	return p
 }
 
-func layerShown(s step) PathLayer {
+func layerOf(s step) PathLayer {
 	l := PathLayer{
 		Name: s.Name, Product: s.Product, Path: s.path, Attempts: map[layers.Class]int{}, Fallbacks: s.Fallbacks, Budget: s.Budget,
 		Timeout: s.Timeout.Seconds(), PerTry: s.PerTry.Seconds(), Assumed: s.Assumed,

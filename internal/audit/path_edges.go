@@ -37,7 +37,11 @@ type edges struct {
 	served    []*workload // gateways
 	mesh      map[string]any
 	meshPlace *manifest.Object
+	ingresses map[string]any  // what ingress-nginx does for all, by its ConfigMap
+	made      map[string]key  // Gateways by the name of the Service made for them
+	perCaller map[string]bool // namespaces with a limit for each caller
 	alerts    func() alerts
+	zone      func() (*manifest.Object, string)
 	paths     func() map[*manifest.Object][]Path
 }
 
@@ -64,7 +68,7 @@ func newEdges(g *Graph) *edges {
 		g: g, of: map[*manifest.Object]*workload{}, bySpace: map[string][]*workload{}, byLabel: map[[3]string][]*workload{},
 		behind: map[*manifest.Object][]*workload{}, covered: map[string]map[*workload][]*manifest.Object{},
 		attached: map[key][]attachment{}, backends: map[key][]*manifest.Object{}, ofGateway: map[key][]*manifest.Object{}, rules: map[string]*hosts{},
-		scalers: map[key][]*manifest.Object{},
+		scalers: map[key][]*manifest.Object{}, made: map[string]key{}, perCaller: map[string]bool{},
 	}
 	for _, o := range g.Workloads() {
 		w := &workload{o: o, labels: PodLabels(o)}
@@ -96,9 +100,32 @@ func newEdges(g *Graph) *edges {
 			}
 		}
 	}
+	x.addGlobals()
+	x.zone = sync.OnceValues(func() (*manifest.Object, string) { return oneZoneOf(g) })
 	x.alerts = sync.OnceValue(func() alerts { return findAlerts(g) })
 	x.paths = sync.OnceValue(x.findPaths)
 	return x
+}
+
+// addGlobals finds what holds for many objects at once.
+func (x *edges) addGlobals() {
+	for _, m := range x.g.Kind("ConfigMap") {
+		if m.Name == "ingress-nginx-controller" || m.Name == "nginx-configuration" {
+			x.ingresses = mapAt(m.Root, "data")
+		}
+	}
+	for _, p := range x.g.Kind("BackendTrafficPolicy") {
+		x.perCaller[p.Namespace] = x.perCaller[p.Namespace] || perCaller([]*manifest.Object{p})
+	}
+	for _, g := range x.g.Kind("Gateway") {
+		k := key{"Gateway", g.Namespace, g.Name}
+		own := "." + g.Namespace
+		for _, name := range []string{
+			"envoy-" + g.Namespace + "-" + g.Name, g.Name + own, g.Name + "-" + textAt(g.Root, "spec.gatewayClassName") + own,
+		} {
+			x.made[name] = k
+		}
+	}
 }
 
 // labelled are the workloads whose pods have all labels, none for no label.

@@ -424,14 +424,7 @@ func (x *edges) ingressSteps(o, s *manifest.Object) []step {
 // nginxStep is what ingress-nginx does. Once a POST has reached a server it is
 // repeated only where non_idempotent is set.
 func (x *edges) nginxStep(o *manifest.Object) step {
-	global := map[string]any{}
-	for _, name := range []string{"ingress-nginx-controller", "nginx-configuration"} {
-		for _, m := range x.g.Kind("ConfigMap") {
-			if m.Name == name {
-				global = mapAt(m.Root, "data")
-			}
-		}
-	}
+	global := x.ingresses
 	const prefix = "nginx.ingress.kubernetes.io/proxy-next-upstream"
 	at := "metadata.annotations[" + prefix
 	words, path := wordsAt(o.Root, at+"]"), at+"]"

@@ -14,6 +14,7 @@ const (
 	maxPaths = 64
 	maxSteps = 24 // objects on one path
 	maxVisit = 4096
+	maxAny   = 8 // routes for any host; with more of them nobody can say which serves one
 )
 
 // trail is what a walk has passed. It is copied where it branches.
@@ -192,15 +193,17 @@ func (k *walk) arrive(t trail, namespace, host string) {
 	}
 	routes := x.routes.named(host, nil)
 	if len(routes) == 0 && !Provider(host) && len(x.entries.named(host, nil)) == 0 {
-		routes = x.routes.any
-		t = t.noting("%s is taken to be served by routes that name no host", host)
+		if routes = x.routes.any; len(routes) > maxAny {
+			t, routes = t.noting("%d routes name no host, none of them was followed", len(routes)), nil
+		} else if len(routes) > 0 {
+			t = t.noting("%s is taken to be served by a route that names no host", host)
+		}
 	}
 	for _, r := range routes {
 		k.route(t, r, host)
 	}
 	if len(routes) == 0 {
 		if !Provider(host) {
-			t.notes = slices.DeleteFunc(slices.Clone(t.notes), func(n string) bool { return strings.HasPrefix(n, host+" is taken") })
 			t = t.noting("nothing that was read serves %s", host)
 		}
 		k.end(t, host)
@@ -223,11 +226,10 @@ func (x *edges) gatewayOf(service *manifest.Object, host, namespace string) (key
 	if !ok {
 		return key{}, false
 	}
-	for _, g := range x.g.Kind("Gateway") {
-		made := strings.HasPrefix(name, "envoy-"+g.Namespace+"-"+g.Name+"-") || name == "envoy-"+g.Namespace+"-"+g.Name
-		class := textAt(g.Root, "spec.gatewayClassName")
-		if made || g.Namespace == space && (name == g.Name || name == g.Name+"-"+class) {
-			return key{"Gateway", g.Namespace, g.Name}, true
+	unhashed, _ := strings.CutSuffix(name, name[strings.LastIndexByte(name, '-')+1:])
+	for _, made := range []string{name + "." + space, name, strings.TrimSuffix(unhashed, "-")} {
+		if k, ok := x.made[made]; ok {
+			return k, true
 		}
 	}
 	return key{}, false

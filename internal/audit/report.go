@@ -21,6 +21,9 @@ func (r *run) finding(c *Check, o *manifest.Object, h Hit) Finding {
 		Object: o.Ref(), Container: h.Container, Place: placeOf(o, h.Path), Path: h.Path,
 		Observed: h.Observed, Expected: cmp.Or(h.Expected, c.Expected), Related: []RelatedPlace{}, Incidents: r.incidents(c.ID), Drill: c.Drill,
 	}
+	if h.Line > 0 {
+		f.Place.Line, f.Place.Column = h.Line, 1
+	}
 	for _, rel := range h.Related {
 		if rel.Object != nil {
 			f.Related = append(f.Related, RelatedPlace{rel.Object.Ref(), placeOf(rel.Object, rel.Path), rel.Path, rel.Note})
@@ -31,6 +34,12 @@ func (r *run) finding(c *Check, o *manifest.Object, h Hit) Finding {
 
 func placeOf(o *manifest.Object, path string) Place {
 	line, column := o.Position(path)
+	if rest, ok := strings.CutPrefix(path, "data["); ok && len(o.Embedded()) > 0 {
+		k, below, _ := strings.Cut(rest, "]")
+		if e := embedded(o, k); e != nil {
+			line, column = e.Position(below)
+		}
+	}
 	return Place{File: o.Origin.File, Line: line, Column: column, Live: o.Origin.Live}
 }
 

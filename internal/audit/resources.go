@@ -31,6 +31,7 @@ var resources = []Resource{
 	{"argoproj.io", "v1alpha1", "Rollout", "rollouts"},
 	{"autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"},
 	{"cilium.io", "v2", "CiliumEnvoyConfig", "ciliumenvoyconfigs"},
+	{"cilium.io", "v2", "CiliumNetworkPolicy", "ciliumnetworkpolicies"},
 	{"flagger.app", "v1beta1", "Canary", "canaries"},
 	{"gateway.envoyproxy.io", "v1alpha1", "Backend", "backends"},
 	{"gateway.envoyproxy.io", "v1alpha1", "BackendTrafficPolicy", "backendtrafficpolicies"},
@@ -38,14 +39,17 @@ var resources = []Resource{
 	{"gateway.networking.k8s.io", "v1", "Gateway", "gateways"},
 	{"gateway.networking.k8s.io", "v1", "GatewayClass", "gatewayclasses"},
 	{"gateway.networking.k8s.io", "v1", "HTTPRoute", "httproutes"},
+	{"gateway.networking.k8s.io", "v1beta1", "ReferenceGrant", "referencegrants"},
 	{"gateway.networking.x-k8s.io", "v1alpha1", "XBackendTrafficPolicy", "xbackendtrafficpolicies"},
 	{"inference.networking.k8s.io", "v1", "InferencePool", "inferencepools"},
 	{"keda.sh", "v1alpha1", "ScaledObject", "scaledobjects"},
 	{"monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules"},
 	{"networking.istio.io", "v1", "DestinationRule", "destinationrules"},
 	{"networking.istio.io", "v1", "ServiceEntry", "serviceentries"},
+	{"networking.istio.io", "v1", "Sidecar", "sidecars"},
 	{"networking.istio.io", "v1", "VirtualService", "virtualservices"},
 	{"networking.k8s.io", "v1", "Ingress", "ingresses"},
+	{"networking.k8s.io", "v1", "IngressClass", "ingressclasses"},
 	{"networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"},
 	{"policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"},
 	{"serving.kserve.io", "v1beta1", "InferenceService", "inferenceservices"},
@@ -61,12 +65,6 @@ var groups = func() map[string]string {
 	}
 	return m
 }()
-
-// clusterWide are the kinds without a namespace.
-var clusterWide = []string{
-	"ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "GatewayClass", "IngressClass", "Namespace",
-	"Node", "PersistentVolume", "PriorityClass", "StorageClass", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
-}
 
 // Resources are the kinds that the audit can make use of: of all checks, and
 // those that show where a path goes. Not to be changed.

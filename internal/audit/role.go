@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"regexp"
@@ -79,7 +80,9 @@ var providers = regexp.MustCompile(`^(api\.openai\.com|(eu|us)\.api\.openai\.com
 	`api\.perplexity\.ai|router\.huggingface\.co|api-inference\.huggingface\.co|integrate\.api\.nvidia\.com|\*\.openai\.azure\.com)$`)
 
 // Provider says whether a host is a model provider's public one.
-func Provider(host string) bool { return providers.MatchString(strings.ToLower(strings.TrimSuffix(host, "."))) }
+func Provider(host string) bool {
+	return providers.MatchString(strings.ToLower(strings.TrimSuffix(host, ".")))
+}
 
 // HostOf is the host that a URL, or a host with or without port, names; "" for
 // none.
@@ -125,27 +128,52 @@ func Bases(o *manifest.Object) []string {
 	return hosts
 }
 
-// roleOf finds a workload's role by what it says of itself.
-func roleOf(o *manifest.Object) (Role, string) {
+// parts are the roles that a workload may declare.
+var parts = []Role{Client, Gateway, Server, Picker}
+
+// stated is the role of a workload that says it or runs a known program.
+func stated(o *manifest.Object) (Role, string) {
 	if r, by := declared(o); r != "" {
 		return r, by
 	}
-	containers := Containers(o)
-	for _, c := range containers {
+	for _, c := range Containers(o) {
 		image, _ := Text(c.Root, "image")
 		if r, ok := roleOfImage(image); ok && !c.Init {
 			return r, "image " + Repository(image)
 		}
 	}
-	for _, c := range containers {
+	return "", ""
+}
+
+// calls says by what a workload's environment shows that it calls models, "" for
+// nothing. Of a variable it gives the name and never the value.
+func calls(o *manifest.Object) string {
+	for _, c := range Containers(o) {
 		for _, e := range Envs(c.Root) {
 			switch {
 			case slices.Contains(keyNames, e.Name), slices.Contains(baseNames, e.Name), slices.Contains(retryNames, e.Name):
-				return Client, "environment variable " + e.Name
+				return "environment variable " + e.Name
 			case Provider(HostOf(e.Value)):
-				return Client, "environment variable " + e.Name + " names a provider's host"
+				return "environment variable " + e.Name + " names a provider's host"
 			}
 		}
 	}
-	return "", ""
+	return ""
+}
+
+// misdeclared are the problems of workloads that declare a role there is not.
+func misdeclared(g *Graph) []manifest.Problem {
+	var list []manifest.Problem
+	for _, o := range g.all {
+		r, _ := declared(o)
+		if r == "" || slices.Contains(parts, r) || !slices.Contains(workloadKinds, kindOf(o)) {
+			continue
+		}
+		list = append(list, manifest.Problem{
+			File: o.Origin.File, Line: max(o.Origin.Line, 1),
+			What:   fmt.Sprintf("%s declares the role %q in %s, which is none", o.Ref(), short(string(r)), RoleLabel),
+			Remedy: "write client, gateway, server or epp",
+		})
+	}
+	return list
 }

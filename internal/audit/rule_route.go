@@ -222,7 +222,7 @@ func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 			}
 		}
 	}
-	if len(routes) > 0 || perCaller(g.In("BackendTrafficPolicy", o.Namespace)) {
+	if len(routes) > 0 || x.perCaller[o.Namespace] {
 		return nil
 	}
 	return []Hit{{Path: "spec", Observed: "no quota for each caller"}}

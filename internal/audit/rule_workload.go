@@ -247,8 +247,16 @@ const zoneLabel = "topology.kubernetes.io/zone"
 
 // oneZone: what takes the zone takes all nodes. It is reported on the first node.
 func oneZone(g *Graph, o *manifest.Object) []Hit {
-	var first *manifest.Object
-	zone := ""
+	first, zone := g.edges().zone()
+	if first == nil || first != o {
+		return nil
+	}
+	return []Hit{{Path: "metadata.labels[" + zoneLabel + "]", Observed: "all nodes are in zone " + zone}}
+}
+
+// oneZoneOf is the zone that all nodes are in which take ordinary pods, and the
+// first of them; nil where there are more zones, or nothing is known of one.
+func oneZoneOf(g *Graph) (first *manifest.Object, zone string) {
 	for _, n := range g.Kind("Node") {
 		if valueAt(n.Root, "spec.unschedulable") == true || controlPlane(n) {
 			continue
@@ -261,13 +269,10 @@ func oneZone(g *Graph, o *manifest.Object) []Hit {
 			first, zone = n, at
 		}
 		if at == "" || at != zone {
-			return nil // another zone, or nothing known of it
+			return nil, ""
 		}
 	}
-	if first != o {
-		return nil
-	}
-	return []Hit{{Path: "metadata.labels[" + zoneLabel + "]", Observed: "all nodes are in zone " + zone}}
+	return first, zone
 }
 
 // controlPlane says whether a node takes no ordinary pods.

@@ -9,33 +9,51 @@ import (
 
 // findPath finds the objects that are on the way from a client to a model: those
 // that say so or are known, then what they refer to and what refers to them,
-// until nothing is added.
+// until nothing is added, and last what bears on them from beside.
 func (g *Graph) findPath() {
-	s := &scope{g: g, hosts: map[string]string{}}
-	s.seed()
-	for before := -1; before != len(g.on)+len(g.roles)+len(s.hosts); {
-		before = len(g.on) + len(g.roles) + len(s.hosts)
-		for _, o := range g.all {
-			s.visit(o)
+	s := &scope{g: g, hosts: map[string]string{}, called: map[*manifest.Object]bool{}, products: map[*manifest.Object]string{}}
+	g.search = s
+	for _, o := range g.all {
+		s.seed(o)
+	}
+	s.spread()
+	for _, w := range g.Workloads() { // what serves models may call others, so clients come last
+		if by := calls(w); by != "" {
+			s.role(w, Client, by)
 		}
 	}
+	s.spread()
 	for _, o := range g.all {
-		if r := g.roles[o].Role; r != "" && r != Client || g.on[o] != "" && slices.Contains([]string{"Service", "HTTPRoute", "AIGatewayRoute", "InferencePool"}, o.Kind) {
+		if s.answers(o) || g.on[o] != "" && slices.Contains(servedKinds, o.Kind) {
 			g.served[o.Name] = true
 		}
 	}
-	for _, o := range g.all {
-		if g.on[o] == "" {
-			s.around(o)
+	s.beside()
+}
+
+// servedKinds are the kinds, workloads apart, by whose names metrics and alerts
+// speak of model calls.
+var servedKinds = []string{"Service", "HTTPRoute", "AIGatewayRoute", "InferencePool"}
+
+// scope is the search for the path. It only ever adds, so it ends.
+type scope struct {
+	g        *Graph
+	hosts    map[string]string           // that clients call, and by what that is known
+	called   map[*manifest.Object]bool   // what a client calls by its host
+	products map[*manifest.Object]string // of ConfigMaps that hold a gateway's configuration
+}
+
+// spread follows references until nothing is added.
+func (s *scope) spread() {
+	for before := -1; before != s.found(); {
+		before = s.found()
+		for _, o := range s.g.all {
+			s.visit(o)
 		}
 	}
 }
 
-// scope is the search for the path.
-type scope struct {
-	g     *Graph
-	hosts map[string]string // that clients call or providers have, and by what
-}
+func (s *scope) found() int { return len(s.g.on) + len(s.g.roles) + len(s.hosts) + len(s.called) }
 
 // modelKinds are the kinds that exist only for models.
 var modelKinds = []string{
@@ -61,29 +79,29 @@ func (s *scope) role(o *manifest.Object, r Role, by string) {
 	}
 }
 
-// seed marks what is known by itself.
-func (s *scope) seed() {
-	for _, o := range s.g.all {
-		_, by := declared(o)
-		switch kind := kindOf(o); {
-		case slices.Contains(workloadKinds, kind):
-			if r, by := roleOf(o); r == Client || r == Gateway || r == Server || r == Picker {
-				s.role(o, r, by)
-			} else if r != "" {
-				s.mark(o, by)
-			}
-		case by != "":
+// seed marks an object that is known by itself.
+func (s *scope) seed(o *manifest.Object) {
+	_, by := declared(o)
+	switch kind := kindOf(o); {
+	case slices.Contains(workloadKinds, kind):
+		if r, by := stated(o); slices.Contains(parts, r) {
+			s.role(o, r, by)
+		} else if r != "" {
 			s.mark(o, by)
-		case slices.Contains(modelKinds, kind):
-			s.mark(o, "kind "+o.Kind)
-		case o.Group == manifest.FileGroup:
-			s.mark(o, "configuration of "+o.Kind)
 		}
-		if o.Kind == "ConfigMap" && o.Group == "" {
-			s.g.texts[o] = documents(o)
-			if product := productOf(s.g.texts[o]); product != "" {
-				s.mark(o, "configuration of "+product)
-			}
+	case by != "":
+		s.mark(o, by)
+	case slices.Contains(modelKinds, kind):
+		s.mark(o, "kind "+o.Kind)
+	case o.Group == manifest.FileGroup:
+		s.mark(o, "configuration of "+o.Kind)
+	case leads(s.g.gateways[o]) != "":
+		s.mark(o, leads(s.g.gateways[o]))
+	}
+	if kindOf(o) == "ConfigMap" {
+		s.g.texts[o] = documents(o)
+		if s.products[o] = productOf(s.g.texts[o]); s.products[o] != "" {
+			s.mark(o, "configuration of "+s.products[o])
 		}
 	}
 }
@@ -96,7 +114,7 @@ func productOf(list []Document) string {
 		switch {
 		case has("model_list"):
 			return "LiteLLM"
-		case isMap && portable(d.Root["providers"], "network_config", "keys"):
+		case isMap && anyHas(d.Root["providers"], "network_config", "keys"):
 			return "Bifrost"
 		case has("strategy") && has("targets"), has("retry") && has("provider"):
 			return "Portkey"
@@ -107,8 +125,8 @@ func productOf(list []Document) string {
 	return ""
 }
 
-// portable says whether an element of a map has one of the fields.
-func portable(v any, fields ...string) bool {
+// anyHas says whether an element of a map has one of the fields.
+func anyHas(v any, fields ...string) bool {
 	m, _ := v.(map[string]any)
 	for _, e := range m {
 		for _, f := range fields {
@@ -156,8 +174,8 @@ func (s *scope) mounts(o *manifest.Object) {
 	volumes, _ := List(PodSpec(o), "volumes")
 	for _, v := range volumes {
 		name, _ := Text(v, "configMap.name")
-		if c := s.g.Get("ConfigMap", o.Namespace, name); c != nil && strings.HasPrefix(s.g.on[c], "configuration of ") {
-			s.role(o, Gateway, "mounts the "+s.g.on[c])
+		if product := s.products[s.g.Get("ConfigMap", o.Namespace, name)]; product != "" {
+			s.role(o, Gateway, "mounts the configuration of "+product)
 		}
 	}
 }
@@ -186,14 +204,10 @@ func (s *scope) rollout(o *manifest.Object) {
 	s.mounts(o)
 }
 
-// names are the host names of a Service as seen from a namespace.
-func names(o *manifest.Object, from string) []string {
+// names are the host names of a Service. The last is one in its namespace only.
+func names(o *manifest.Object) []string {
 	full := o.Name + "." + o.Namespace
-	list := []string{full, full + ".svc", full + ".svc.cluster.local"}
-	if from == o.Namespace {
-		list = append(list, o.Name)
-	}
-	return list
+	return []string{full, full + ".svc", full + ".svc.cluster.local", o.Name}
 }
 
 // ServiceAt is the Service that a host names as seen from a namespace, nil for
@@ -217,39 +231,31 @@ func (s *scope) service(o *manifest.Object) {
 			s.mark(o, "selects "+w.Ref().String())
 		}
 	}
-	for _, c := range s.callers(o) {
+	if c := s.caller(o); c != nil {
 		s.mark(o, "called by "+c.Ref().String())
+		s.called[o] = true
 	}
-	if by := s.g.on[o]; strings.HasPrefix(by, "called by ") || strings.HasPrefix(by, "behind ") {
+	if s.called[o] {
 		for _, w := range behind {
-			s.role(w, serves(w), "behind "+o.Ref().String()+", "+by)
+			s.role(w, serves(w), "behind "+o.Ref().String()+", "+s.g.on[o])
 		}
 	}
 }
 
-// callers are the clients whose base URL names a Service.
-func (s *scope) callers(o *manifest.Object) []*manifest.Object {
-	var list []*manifest.Object
-	for _, n := range names(o, o.Namespace)[:3] {
-		if by, ok := s.hosts[n]; ok && strings.HasPrefix(by, "called by ") {
-			list = append(list, s.clientsOf(n, "")...)
+// caller is the first client whose base URL names a Service, nil for none.
+func (s *scope) caller(o *manifest.Object) *manifest.Object {
+	for _, n := range names(o) {
+		if s.hosts[n] == "" {
+			continue
+		}
+		for _, w := range s.g.Workloads() {
+			short := n == o.Name // only from its own namespace
+			if s.g.roles[w].Role == Client && (!short || w.Namespace == o.Namespace) && slices.Contains(Bases(w), n) {
+				return w
+			}
 		}
 	}
-	if s.hosts[o.Name] != "" {
-		list = append(list, s.clientsOf(o.Name, o.Namespace)...)
-	}
-	return list
-}
-
-// clientsOf are the clients, of a namespace or of all, that call a host.
-func (s *scope) clientsOf(host, namespace string) []*manifest.Object {
-	var list []*manifest.Object
-	for _, w := range s.g.Workloads() {
-		if s.g.roles[w].Role == Client && (namespace == "" || w.Namespace == namespace) && slices.Contains(Bases(w), host) {
-			list = append(list, w)
-		}
-	}
-	return list
+	return nil
 }
 
 // serves is the role of a workload that answers model calls: a server when it
@@ -300,29 +306,17 @@ func Backends(rule any, namespace string) []manifest.Ref {
 }
 
 func (s *scope) route(o *manifest.Object) {
-	fallback := "Service"
-	if o.Kind == "AIGatewayRoute" {
-		fallback = "AIServiceBackend"
-	}
 	hosts, _ := Words(o.Root, "spec.hostnames")
 	for _, h := range hosts {
 		if by := s.hosts[strings.ToLower(h)]; by != "" {
 			s.mark(o, "host "+h+", "+by)
+			s.called[o] = true
 		}
 	}
 	rules, _ := List(o.Root, "spec.rules")
 	for _, r := range rules {
 		for _, b := range Backends(r, o.Namespace) {
-			if b.Kind == "" {
-				b.Kind = fallback
-			}
-			to := s.g.Get(b.Kind, b.Namespace, b.Name)
-			if to != nil && s.g.on[to] != "" || slices.Contains(modelKinds, b.Kind) {
-				s.mark(o, "sends to "+b.Kind+" "+b.Namespace+"/"+b.Name)
-			}
-			if by := s.g.on[o]; to != nil && o.Kind == "AIGatewayRoute" || to != nil && strings.HasPrefix(by, "host ") && len(rules) == 1 {
-				s.mark(to, "behind "+o.Ref().String())
-			}
+			s.sends(o, b, len(rules) == 1)
 		}
 	}
 	if s.g.on[o] != "" {
@@ -330,6 +324,76 @@ func (s *scope) route(o *manifest.Object) {
 			s.mark(gw, "gateway of "+o.Ref().String())
 		}
 		s.filters(o, rules)
+	}
+}
+
+// concerns says whether a rule of a route on the path is about models, so that
+// checks of rules leave those alone that send elsewhere.
+func (g *Graph) concerns(o *manifest.Object, each string, rule any) bool {
+	switch {
+	case kindOf(o) == "HTTPRoute" && each == "spec.rules[]":
+		rules, _ := List(o.Root, "spec.rules")
+		return g.search.toModel(o, rule) || !slices.ContainsFunc(rules, func(r any) bool { return g.search.toModel(o, r) })
+	case kindOf(o) == "VirtualService" && each == "spec.http[]":
+		return g.search.meshRule(o, rule)
+	}
+	return true
+}
+
+// toModel says whether a backend of a rule is on the path.
+func (s *scope) toModel(o *manifest.Object, rule any) bool {
+	return slices.ContainsFunc(Backends(rule, o.Namespace), func(b manifest.Ref) bool {
+		if b.Kind == "" {
+			b.Kind = "Service"
+		}
+		return s.g.on[s.g.Get(b.Kind, b.Namespace, b.Name)] != "" || slices.Contains(modelKinds, b.Kind)
+	})
+}
+
+// meshRule says whether a rule of a VirtualService is about models: by its own
+// destinations, or by a host of the whole.
+func (s *scope) meshRule(o *manifest.Object, rule any) bool {
+	hosts, _ := Words(o.Root, "spec.hosts")
+	to := destinations(rule)
+	by := func(h string) bool { return s.modelHost(h, o.Namespace) != "" }
+	if slices.ContainsFunc(to, by) {
+		return true
+	}
+	routes, _ := List(o.Root, "spec.http")
+	elsewhere := slices.ContainsFunc(routes, func(r any) bool { return slices.ContainsFunc(destinations(r), by) })
+	_, said := declared(o)
+	return said != "" || !elsewhere && slices.ContainsFunc(hosts, by)
+}
+
+// destinations are the hosts that a rule of a VirtualService sends to.
+func destinations(rule any) []string {
+	var hosts []string
+	to, _ := List(rule, "route")
+	for _, d := range to {
+		if host, _ := Text(d, "destination.host"); host != "" {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// sends follows a route to a backend, both ways. Of a route that a client calls
+// by its host, only the one backend of a single rule is known to be called.
+func (s *scope) sends(o *manifest.Object, b manifest.Ref, single bool) {
+	switch {
+	case b.Kind != "":
+	case o.Kind == "AIGatewayRoute":
+		b.Kind = "AIServiceBackend"
+	default:
+		b.Kind = "Service"
+	}
+	to := s.g.Get(b.Kind, b.Namespace, b.Name)
+	if s.g.on[to] != "" || slices.Contains(modelKinds, b.Kind) {
+		s.mark(o, "sends to "+b.String())
+	}
+	if to != nil && (o.Kind == "AIGatewayRoute" || s.called[o] && single) {
+		s.mark(to, "behind "+o.Ref().String())
+		s.called[to] = true
 	}
 }
 
@@ -400,17 +464,12 @@ func (s *scope) ingress(o *manifest.Object) {
 		host, _ := Text(r, "host")
 		if by := s.hosts[strings.ToLower(host)]; by != "" {
 			s.mark(o, "host "+host+", "+by)
+			s.called[o] = true
 		}
 	}
 	refs := ServiceRefs(o)
 	for _, r := range refs {
-		svc := s.g.Get("Service", r.Namespace, r.Name)
-		if svc != nil && s.g.on[svc] != "" {
-			s.mark(o, "sends to "+r.String())
-		}
-		if strings.HasPrefix(s.g.on[o], "host ") && len(refs) == 1 {
-			s.mark(svc, "behind "+o.Ref().String())
-		}
+		s.sends(o, r, len(refs) == 1)
 	}
 	if s.g.on[o] == "" {
 		return
@@ -463,36 +522,31 @@ func (s *scope) modelHost(host, from string) string {
 	return ""
 }
 
-// mesh looks at the hosts of Istio's objects.
+// mesh looks at the hosts of Istio's objects. Of a VirtualService that a client
+// calls by its host, only the one destination of a single rule is known to be
+// called.
 func (s *scope) mesh(o *manifest.Object) {
 	hosts, _ := Words(o.Root, "spec.hosts")
 	if host, _ := Text(o.Root, "spec.host"); host != "" {
 		hosts = append(hosts, host)
 	}
 	routes, _ := List(o.Root, "spec.http")
-	for _, r := range routes {
-		to, _ := List(r, "route")
-		for _, d := range to {
-			if host, _ := Text(d, "destination.host"); host != "" {
-				hosts = append(hosts, host)
-			}
-		}
-	}
-	on := ""
 	for _, h := range hosts {
-		if on == "" {
-			on = s.modelHost(h, o.Namespace)
+		if s.hosts[strings.ToLower(h)] != "" {
+			s.called[o] = true
 		}
 	}
-	if on == "" {
-		return
+	for _, r := range routes {
+		to := destinations(r)
+		if svc := s.g.ServiceAt(strings.Join(to, ""), o.Namespace); svc != nil && s.called[o] && len(routes) == 1 {
+			s.mark(svc, "behind "+o.Ref().String())
+			s.called[svc] = true
+		}
+		hosts = append(hosts, to...)
 	}
-	s.mark(o, on)
-	if o.Kind == "VirtualService" {
-		for _, h := range hosts {
-			if strings.Contains(h, ".") && !strings.Contains(h, "*") && s.hosts[strings.ToLower(h)] == "" {
-				s.hosts[strings.ToLower(h)] = "host of " + o.Ref().String()
-			}
+	for _, h := range hosts {
+		if by := s.modelHost(h, o.Namespace); by != "" {
+			s.mark(o, by)
 		}
 	}
 }
@@ -575,12 +629,14 @@ func (s *scope) follow(o *manifest.Object, path, by string) {
 	if kind == "" {
 		kind = "Deployment"
 	}
-	if w := s.g.Get(kind, o.Namespace, name); w != nil && s.answers(w) {
+	if w := s.g.Get(kind, o.Namespace, name); s.answers(w) {
 		s.mark(o, by+w.Ref().String())
 	}
 }
 
-// answers says whether a workload is on the path and no client.
+// answers says whether a workload takes model calls: its role is another than
+// client.
 func (s *scope) answers(w *manifest.Object) bool {
-	return s.g.on[w] != "" && s.g.roles[w].Role != Client
+	r := s.g.roles[w].Role
+	return r != "" && r != Client
 }

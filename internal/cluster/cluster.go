@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -72,12 +73,19 @@ type Cluster struct {
 	left      atomic.Int64 // bytes of all answers
 }
 
+var namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
 // Open prepares to read a cluster. It sends nothing.
 func Open(opts Options) (*Cluster, error) {
 	opts.setDefaults()
 	for _, r := range opts.Resources {
 		if r.Group == "" && r.Plural == "secrets" {
 			return nil, errors.New("open cluster: secrets are never read")
+		}
+	}
+	for _, n := range opts.Namespaces {
+		if !namespaceName.MatchString(n) {
+			return nil, fmt.Errorf("open cluster: %q is no name of a namespace; use small letters, digits and dashes", n)
 		}
 	}
 	cfg, name, namespace, err := load(opts)

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func (d *discovery) find(r Resource) (served, bool) {
 func (c *Cluster) discover(ctx context.Context) (*discovery, error) {
 	d := &discovery{kinds: map[Resource][]served{}, unknown: map[string]bool{}}
 	var core, groups groupList
-	for path, into := range map[string]*groupList{"/api": &core, "/apis": &groups} {
+	for path, into := range map[string]*groupList{"/api": &core, "/apis": &groups} { // in any order
 		if err := c.decode(ctx, path, aggregated, into); err != nil {
 			var status *statusError
 			if errors.As(err, &status) && (status.code == http.StatusForbidden || status.code == http.StatusNotFound) {
@@ -161,7 +162,10 @@ func (c *Cluster) unreachable(err error) error {
 	remedy := "check that the cluster runs and can be reached from here"
 	var status *statusError
 	var refused *refusal
+	var certificate *tls.CertificateVerificationError
 	switch {
+	case errors.As(err, &certificate):
+		remedy = "check certificate-authority of the cluster in the kubeconfig"
 	case errors.As(err, &status) && status.code == http.StatusUnauthorized:
 		remedy = "renew the credentials of the context"
 	case errors.As(err, &status) && status.passing():

@@ -80,7 +80,13 @@ func (c *Cluster) once(ctx context.Context, path string, query url.Values, accep
 	}
 	req.Header.Set("Accept", accept)
 	resp, err := c.client.Do(req)
-	if err != nil {
+	var outer *url.Error
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("the server closed the connection without an answer: %w", io.ErrUnexpectedEOF)
+	case errors.As(err, &outer):
+		return outer.Err // the address stands where the error is told
+	case err != nil:
 		return err
 	}
 	defer resp.Body.Close()
@@ -89,7 +95,7 @@ func (c *Cluster) once(ctx context.Context, path string, query url.Values, accep
 		return failed(resp, body)
 	}
 	err = read(body)
-	if body.err != nil { // what the decoder makes of it says less
+	if body.err != nil && !errors.Is(body.err, io.ErrUnexpectedEOF) { // what the decoder makes of it says less
 		return body.err
 	}
 	return err

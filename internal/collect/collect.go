@@ -74,7 +74,9 @@ func Read(ctx context.Context, o Options) (*Collected, error) {
 	}
 	out.Objects = manifest.Merge(out.Objects, set.Objects)
 	out.Problems = append(out.Problems, set.Problems...)
-	if len(out.Objects) == 0 && len(out.Problems) == 0 {
+	if nothing := len(out.Objects) == 0 && len(out.Problems) == 0; nothing && len(o.Paths) == 0 {
+		return nil, ErrNothing
+	} else if nothing {
 		return nil, fmt.Errorf("read manifests: there is no object and no gateway configuration in %s; files end with .yaml, .yml, .json or have a gateway's own name", list(paths))
 	}
 	return out, nil

@@ -12,16 +12,17 @@ import (
 
 // assembler makes objects of the values of one document.
 type assembler struct {
-	doc      document
-	bounds   bounds
-	words    words
-	objects  []*Object
-	problems []Problem
+	doc       document
+	bounds    bounds
+	words     words
+	objects   []*Object
+	problems  []Problem
+	variables bool // there may be some that nobody has filled in
 }
 
 // read reads everything in a document.
 func (d document) read(b bounds, w words) ([]*Object, []Problem) {
-	a := &assembler{doc: d, bounds: b, words: w}
+	a := &assembler{doc: d, bounds: b, words: w, variables: bytes.Contains(d.text, []byte("${"))}
 	trees, notes := d.parse(b, w)
 	a.problems = notes
 	if d.hasTemplate() && len(trees) > 0 && ofHelm.Match(outsideTexts(d, trees)) {
@@ -253,7 +254,7 @@ var (
 
 // unfilled notes the first ${VARIABLE} of an object that nobody has filled in.
 func (a *assembler) unfilled(o *Object) {
-	if !bytes.Contains(a.doc.text, []byte("${")) {
+	if !a.variables {
 		return
 	}
 	found := ""

@@ -162,5 +162,11 @@ func (d document) parse(b bounds, w words) ([]tree, []Problem) {
 			return nil, []Problem{body.syntaxJSON(err)}
 		}
 	}
+	if bytes.HasPrefix(d.text, []byte("%")) || bytes.Contains(d.text, []byte("\n%YAML")) {
+		// The parser takes no version but 1.1; that of the document changes nothing here.
+		d.text = versionLine.ReplaceAll(d.text, []byte("#$1"))
+	}
 	return d.readYAML(b, w)
 }
+
+var versionLine = regexp.MustCompile(`(?m)^%(YAML )`)

@@ -49,7 +49,7 @@ func (e *embedding) object(kind string) *Object {
 }
 
 func (e *embedding) read() []Problem {
-	sure, maybe := mayConfigure(e.text)
+	named, maybe := mayConfigure(e.text)
 	if !maybe {
 		if kind := productOfText(e.key, e.text); kind != "" {
 			e.outer.embedded = append(e.outer.embedded, e.object(kind))
@@ -70,8 +70,8 @@ func (e *embedding) read() []Problem {
 			o.Root, o.at = m, t.at
 			e.outer.embedded, found = append(e.outer.embedded, o), true
 		}
-		if found || sure != "" {
-			problems = append(problems, e.outside(sure, notes)...)
+		if found || named != "" {
+			problems = append(problems, e.outside(named, notes)...)
 		}
 	}
 	if kind := productOfText(e.key, e.text); !found && len(problems) == 0 && kind != "" {
@@ -81,8 +81,8 @@ func (e *embedding) read() []Problem {
 }
 
 // outside gives problems of the text the place in the file.
-func (e *embedding) outside(sure string, notes []Problem) []Problem {
-	o := e.object(sure)
+func (e *embedding) outside(named string, notes []Problem) []Problem {
+	o := e.object(named)
 	for i := range notes {
 		notes[i].Line, notes[i].Column = o.outside(max(notes[i].Line, 1), max(notes[i].Column, 1))
 		notes[i].What = fmt.Sprintf("data[%s] of %s: %s", e.key, e.outer.Ref(), notes[i].What)

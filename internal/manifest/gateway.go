@@ -98,44 +98,63 @@ var (
 	haproxyKey = regexp.MustCompile(`(?m)^[ \t]+(mode|timeout|balance|server|bind|option|retries|retry-on|default_backend|maxconn|log|use_backend|stats|http-request|acl|nameserver)[ \t]`)
 )
 
+// sniffed is how much of a text is looked at to tell what it is.
+const sniffed = 64 << 10
+
 // productOfText is the gateway that a text configures which is neither YAML nor
 // JSON, "" for none.
 func productOfText(name string, text []byte) string {
-	if haproxy.Match(text) && haproxyKey.Match(text) && !nginxBlock.Match(text) {
+	d := document{text: text[:min(len(text), sniffed)]}
+	if d.looksJSON() || bytes.Contains(d.text, []byte("apiVersion")) {
+		return ""
+	}
+	block := nginxBlock.Match(d.text)
+	switch {
+	case !block && haproxy.Match(d.text) && haproxyKey.Match(d.text):
 		return HAProxy
-	}
-	if nginxBlock.Match(text) && !bytes.Contains(text, []byte("apiVersion:")) {
-		return Nginx
-	}
-	if strings.HasSuffix(name, ".conf") && nginxLine.Match(text) {
+	case block, strings.HasSuffix(name, ".conf") && nginxLine.Match(d.text):
 		return Nginx
 	}
 	return ""
 }
 
-// hints are what a text must contain for a look at whether it configures a
-// gateway. It spares reading everything that ConfigMaps hold.
-var hints = map[string]*regexp.Regexp{
-	LiteLLM:   regexp.MustCompile(`(?m)^["{ \t]*(model_list|litellm_settings|router_settings)"?[ \t]*:`),
-	Envoy:     regexp.MustCompile(`(?m)^["{ \t]*(static_resources|dynamic_resources|staticResources|dynamicResources)"?[ \t]*:`),
-	Kong:      regexp.MustCompile(`_format_version`),
-	Portkey:   regexp.MustCompile(`"?(strategy|targets|retry)"?[ \t]*:`),
-	Bifrost:   regexp.MustCompile(`"?providers"?[ \t]*:`),
-	Hourthree: regexp.MustCompile(`(?m)^["{ \t]*(providers|workloads)"?[ \t]*:`),
+// sure are the keys by which a text names its gateway, readable or not.
+var sure = map[string]*regexp.Regexp{
+	LiteLLM: regexp.MustCompile(`(?m)^["{ \t]*(model_list|litellm_settings|router_settings)"?[ \t]*:`),
+	Envoy:   regexp.MustCompile(`(?m)^["{ \t]*(static_resources|dynamic_resources|staticResources|dynamicResources)"?[ \t]*:`),
+	Kong:    regexp.MustCompile(`(?m)^["{ \t]*_format_version"?[ \t]*:`),
 }
 
-// mayConfigure says which gateway a text may configure. sure is one that the
-// text names by itself, whether or not it can be read.
-func mayConfigure(text []byte) (sure string, maybe bool) {
-	for _, p := range []string{LiteLLM, Envoy, Kong, Portkey, Bifrost, Hourthree} {
-		if hints[p].Match(text) {
-			if p == LiteLLM || p == Envoy || p == Kong {
-				return p, true
+// mayConfigure says whether a text may configure a gateway, and which one when
+// it says so itself. It spares parsing everything that ConfigMaps hold.
+func mayConfigure(text []byte) (named string, maybe bool) {
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if bytes.Contains(text, []byte(w)) {
+				return true
 			}
-			maybe = true
 		}
+		return false
 	}
-	return "", maybe
+	var candidate string
+	switch {
+	case has("model_list", "litellm_settings", "router_settings"):
+		candidate = LiteLLM
+	case has("static_resources", "dynamic_resources", "staticResources", "dynamicResources"):
+		candidate = Envoy
+	case has("_format_version"):
+		candidate = Kong
+	case has("providers") && has("network_config", "keys", "concurrency_and_buffer_size", "models", "workloads"),
+		has("workloads") && has("models", "listen"), has("listen") && has("admin"),
+		has("targets") && (has("strategy") || has("provider", "virtual_key", "api_key")), has("retry") && has("attempts"):
+		return "", true
+	default:
+		return "", false
+	}
+	if !sure[candidate].Match(text) {
+		return "", true
+	}
+	return candidate, true
 }
 
 func jsonFile(name string) bool { return path.Ext(name) == ".json" }

@@ -38,11 +38,10 @@ var clusterWide = func() map[string]bool {
 // ClusterWide says that a kind is known to belong to no namespace.
 func ClusterWide(group, kind string) bool { return clusterWide[kindKey(group, kind)] }
 
-// Place gives objects that name no namespace the one they would be applied to.
+// settle gives objects that name no namespace the one they would be applied to.
 // What belongs to no namespace has none: which kinds that are is known of the
-// common ones, and else from the definitions among the objects. It is for whoever
-// has just made the objects and shares them with nobody yet.
-func Place(objects []*Object, namespace string) {
+// common ones, and else from the definitions among the objects.
+func settle(objects []*Object, namespace string) {
 	wide := map[string]bool{}
 	for _, o := range objects {
 		if o.Kind == "CustomResourceDefinition" {

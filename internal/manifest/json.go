@@ -122,8 +122,7 @@ func (r *jsonReader) object(at place, depth int) (tree, error) {
 		}
 		place.in = sub.at.in
 		if _, twice := m[key]; twice {
-			r.twice(key, place)
-			in.move(key, place)
+			r.twice(key, place, in)
 		} else {
 			in.add(key, place)
 		}
@@ -133,8 +132,10 @@ func (r *jsonReader) object(at place, depth int) (tree, error) {
 	return tree{m, at, 1}, err
 }
 
-func (r *jsonReader) twice(key string, at place) {
+// twice notes a key that stands again; past the bound its place is of no use.
+func (r *jsonReader) twice(key string, at place, in *inside) {
 	if len(r.notes) < maxProblems {
+		in.move(key, at)
 		r.notes = append(r.notes, Problem{File: r.doc.file, Line: int(at.line), Column: int(at.col),
 			What: fmt.Sprintf("%q stands twice in one object; the last counts", key), Remedy: "remove one of them"})
 	}

@@ -195,13 +195,13 @@ func (r *reader) content(name string, from io.Reader) {
 func (r *reader) documents(name string, text []byte) {
 	base, ext := filepath.Base(name), filepath.Ext(name)
 	manifests := ext == ".yaml" || ext == ".yml" || ext == ".json"
-	if !manifests && !bytes.Contains(text, []byte("apiVersion:")) {
+	if !manifests {
 		if kind := productOfText(base, text); kind != "" {
 			r.pieces = append(r.pieces, piece{doc: document{name, 1, text}, kind: kind})
 			return
 		}
 		if ext == ".conf" || ext == ".cfg" {
-			if sure, maybe := mayConfigure(text); sure == "" && !maybe && len(bytes.TrimSpace(text)) > 0 {
+			if _, maybe := mayConfigure(text); !maybe && len(bytes.TrimSpace(text)) > 0 {
 				r.note(Problem{File: name, Line: 1, What: "is not the configuration of a known gateway", Remedy: expected})
 				return
 			}
@@ -270,7 +270,7 @@ func (r *reader) set() *Set {
 		s.Objects = append(s.Objects, p.objects...)
 		s.Problems = append(s.Problems, p.problems...)
 	}
-	Place(s.Objects, r.opts.Namespace)
+	settle(s.Objects, r.opts.Namespace)
 	s.Objects, s.Problems = unique(s.Objects, s.Problems)
 	if n := len(s.Problems) - maxProblems; n > 0 {
 		lost := slices.ContainsFunc(s.Problems[maxProblems:], func(p Problem) bool { return p.Lost })

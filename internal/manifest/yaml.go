@@ -124,10 +124,13 @@ func (c *converter) refuse(n *yaml.Node, what, remedy string) tree {
 	return tree{}
 }
 
-func (c *converter) note(n *yaml.Node, what, remedy string) {
-	if len(c.notes) < maxProblems {
-		c.notes = append(c.notes, Problem{File: c.doc.file, Line: c.line(n), Column: n.Column, What: what, Remedy: remedy})
+// note says something about a document, and whether there was room for it.
+func (c *converter) note(n *yaml.Node, what, remedy string) bool {
+	if len(c.notes) == maxProblems {
+		return false
 	}
+	c.notes = append(c.notes, Problem{File: c.doc.file, Line: c.line(n), Column: n.Column, What: what, Remedy: remedy})
+	return true
 }
 
 func (c *converter) line(n *yaml.Node) int { return c.doc.line + n.Line - 1 }
@@ -209,12 +212,15 @@ func (c *converter) mapping(n *yaml.Node, depth int) tree {
 	m := make(map[string]any, len(n.Content)/2)
 	t := tree{value: m, at: c.place(n), size: 1}
 	t.at.in = &inside{keys: make([]string, 0, len(n.Content)/2), at: make([]place, 0, len(n.Content)/2)}
-	merged := tree{value: map[string]any{}, at: place{in: &inside{}}}
+	var merged *tree // what << brings
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		if k.ShortTag() == "!!merge" {
 			sub := c.convert(v, depth+1)
-			c.merge(sub, merged, v)
+			if merged == nil {
+				merged = &tree{value: map[string]any{}, at: place{in: &inside{}}}
+			}
+			c.merge(sub, *merged, v)
 			t.size = add(t.size, sub.size)
 			continue
 		}
@@ -227,17 +233,20 @@ func (c *converter) mapping(n *yaml.Node, depth int) tree {
 		at := c.place(k)
 		at.in = sub.at.in
 		if _, twice := m[key]; twice {
-			c.note(k, fmt.Sprintf("%q stands twice in one mapping; the last counts", key), "remove one of them")
-			t.at.in.move(key, at)
+			if c.note(k, fmt.Sprintf("%q stands twice in one mapping; the last counts", key), "remove one of them") {
+				t.at.in.move(key, at)
+			}
 		} else {
 			t.at.in.add(key, at)
 		}
 		m[key] = sub.value
 	}
-	for i, key := range merged.at.in.keys {
-		if _, ok := m[key]; !ok {
-			m[key] = merged.value.(map[string]any)[key]
-			t.at.in.add(key, merged.at.in.at[i])
+	if merged != nil {
+		for i, key := range merged.at.in.keys {
+			if _, ok := m[key]; !ok {
+				m[key] = merged.value.(map[string]any)[key]
+				t.at.in.add(key, merged.at.in.at[i])
+			}
 		}
 	}
 	return t

@@ -233,6 +233,9 @@ func (k *kept) problem(p manifest.Problem) problem {
 
 // where is a place in a file.
 func (k *kept) where(file string, line int) string {
+	if file == "-" {
+		file = "yaml" // of the call
+	}
 	file = plain(k.readable(file), shortText)
 	if line > 0 {
 		return fmt.Sprintf("%s:%d", file, line)

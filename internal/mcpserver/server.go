@@ -16,9 +16,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/hourthree/hourthree/internal/library"
@@ -85,6 +87,7 @@ func New(o Options) (*Server, error) {
 		// A record of the operator's own, or a finding, is nobody else's to keep.
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs, c.CacheScope = 0, "private" },
 	})
+	s.mcp.AddReceivingMiddleware(s.guard)
 	s.libraryTools()
 	s.resources()
 	if o.Audit != nil {
@@ -96,6 +99,28 @@ func New(o Options) (*Server, error) {
 		s.auditTools()
 	}
 	return s, nil
+}
+
+// guard bounds what a client is told of an error, which may quote the client or
+// a cluster, and keeps one call's panic from ending the others.
+func (s *Server) guard(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (res mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				s.log.Error("a call ended in a panic", "component", "mcp", "method", method, "panic", p, "stack", string(debug.Stack()))
+				res, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "an internal fault; the log of the process says more"}
+			}
+		}()
+		res, err = next(ctx, method, req)
+		if r, ok := res.(*mcp.CallToolResult); ok && r != nil && r.IsError {
+			for _, c := range r.Content {
+				if t, ok := c.(*mcp.TextContent); ok {
+					t.Text = plain(t.Text, longText)
+				}
+			}
+		}
+		return res, err
+	}
 }
 
 // Tools are all that are offered, in the order in which they are documented.

@@ -273,7 +273,7 @@ func envoyBreaker(c node, hosts int) Breaker {
 	if least := od.first("success_rate_minimum_hosts", "successRateMinimumHosts").count(5); Is(rate, 0) {
 		return b
 	} else if least.Known() && hosts >= least.V {
-		b.Kind, b.MinHosts = byDefault(Ratio, od.spot()), least
+		b.Kind, b.MinHosts, b.Threshold = byDefault(Ratio, od.spot()), least, unknown[float64](od)
 	}
 	return b
 }

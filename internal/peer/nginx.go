@@ -235,6 +235,9 @@ func (n *nginx) spot(d *directive) Spot {
 		if o.open && len(o.args) > 0 {
 			part += " " + strings.Join(o.args, " ")
 		}
+		if o.name == "server" && o.open {
+			part = strings.TrimSpace(part + " " + serverName(o))
+		}
 		parts = append(parts, part)
 	}
 	slices.Reverse(parts)
@@ -298,11 +301,8 @@ func (n *nginx) routeName(pass *directive) string {
 		case "location":
 			parts = append(parts, strings.Join(o.args, " "))
 		case "server":
-			for _, c := range o.block {
-				if c.name == "server_name" && c.arg(0) != "_" && c.arg(0) != "" {
-					parts = append(parts, c.arg(0))
-					break
-				}
+			if name := serverName(o); name != "" {
+				parts = append(parts, name)
 			}
 		}
 	}
@@ -311,6 +311,16 @@ func (n *nginx) routeName(pass *directive) string {
 		return pass.arg(0)
 	}
 	return strings.Join(parts, " ")
+}
+
+// serverName is the first name of a server, "" for one that takes any.
+func serverName(server *directive) string {
+	for _, c := range server.block {
+		if c.name == "server_name" && c.arg(0) != "_" {
+			return c.arg(0)
+		}
+	}
+	return ""
 }
 
 // targets finds where a pass goes: an upstream, a host, or what a variable was

@@ -79,6 +79,7 @@ func fixture(t testing.TB) *Audit {
 			{File: "deploy/twice.yaml", Line: 8, What: "Service llm/a is there twice", Remedy: "remove one"},
 		},
 		Coverage: audit.Coverage{Objects: 31, Checks: 84, Pass: 40, Fail: 7, Waived: 3, NotEvaluated: 12, Percent: 81},
+		Passed:   []audit.Passed{{ID: "RTY-006", Object: ref("BackendTrafficPolicy", "llm", "good")}, {ID: "MEM-001", Object: client}},
 		Roles:    []audit.RoleOf{{Object: gateway, Role: audit.Gateway, By: "image ghcr.io/berriai/litellm"}, {Object: client, Role: audit.Client, By: "env OPENAI_BASE_URL"}},
 	}
 	return &Audit{Report: r, Checks: fixtureChecks, Library: lib, Version: "v0.1.0"}
@@ -103,6 +104,8 @@ func shuffled(a *Audit, r *rand.Rand) *Audit {
 	r.Shuffle(len(report.Findings), func(i, j int) { report.Findings[i], report.Findings[j] = report.Findings[j], report.Findings[i] })
 	r.Shuffle(len(report.Open), func(i, j int) { report.Open[i], report.Open[j] = report.Open[j], report.Open[i] })
 	r.Shuffle(len(report.Problems), func(i, j int) { report.Problems[i], report.Problems[j] = report.Problems[j], report.Problems[i] })
+	report.Passed = slices.Clone(report.Passed)
+	r.Shuffle(len(report.Passed), func(i, j int) { report.Passed[i], report.Passed[j] = report.Passed[j], report.Passed[i] })
 	r.Shuffle(len(report.Roles), func(i, j int) { report.Roles[i], report.Roles[j] = report.Roles[j], report.Roles[i] })
 	b.Report = &report
 	return &b

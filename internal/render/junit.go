@@ -57,7 +57,7 @@ type junitSaid struct {
 }
 
 // junit has a suite for each group of checks and a case for each check and
-// object. What passed is there as a count for the run: a report lists no passes.
+// object.
 func (v *view) junit() ([]byte, error) {
 	all := junitAll{Name: "hourthree audit"}
 	suites := map[string]*junitSuite{}
@@ -71,6 +71,10 @@ func (v *view) junit() ([]byte, error) {
 		s := suite(groupOf(cases[0].ID))
 		s.Cases = append(s.Cases, v.testCase(cases))
 	}
+	for _, p := range v.passed() {
+		s := suite(groupOf(p.ID))
+		s.Cases = append(s.Cases, junitTestCase{Class: clean(p.ID), Name: clean(p.ID + " " + p.Object.String())})
+	}
 	for _, o := range v.open {
 		s := suite(groupOf(o.ID))
 		s.Cases = append(s.Cases, openCase(o))
@@ -83,6 +87,9 @@ func (v *view) junit() ([]byte, error) {
 	s.Properties = v.properties()
 	s.Cases = append(s.Cases, junitTestCase{Class: "coverage", Name: clean(v.coverage())})
 	for _, s := range suites {
+		slices.SortStableFunc(s.Cases, func(a, b junitTestCase) int {
+			return cmp.Or(strings.Compare(a.Class, b.Class), strings.Compare(a.Name, b.Name))
+		})
 		s.count()
 		all.Tests, all.Failures, all.Errors, all.Skipped = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors, all.Skipped+s.Skipped
 		all.Suites = append(all.Suites, *s)
@@ -93,6 +100,13 @@ func (v *view) junit() ([]byte, error) {
 		return nil, fmt.Errorf("write JUnit: %w", err)
 	}
 	return append([]byte(xml.Header), append(data, '\n')...), nil
+}
+
+// passed are the pairs that did, in order.
+func (v *view) passed() []audit.Passed {
+	return slices.SortedFunc(slices.Values(v.Report.Passed), func(a, b audit.Passed) int {
+		return cmp.Or(strings.Compare(a.ID, b.ID), compareRefs(a.Object, b.Object))
+	})
 }
 
 func groupOf(id string) string {

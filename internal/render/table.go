@@ -55,6 +55,7 @@ type table struct {
 	*view
 	width  int
 	colour Colour
+	last   []audit.RelatedPlace // that were listed
 }
 
 // table is grouped by the object that a finding is about: who owns it reads one
@@ -107,6 +108,7 @@ func weight(f *audit.Finding) int {
 }
 
 func (t *table) group(g []*audit.Finding) {
+	t.last = nil
 	if t.Len() > 0 {
 		t.WriteString("\n")
 	}
@@ -131,36 +133,59 @@ func (t *table) finding(f *audit.Finding) {
 		word, colour = string(audit.Waived), dim
 	}
 	head := mark + " " + t.paint(colour, fmt.Sprintf("%-*s", severityColumn, word)) + fmt.Sprintf(" %-*s  ", idColumn, cut(clean(f.ID), idColumn))
-	title := clean(f.Title)
+	title, seen := clean(f.Title), t.seen(f)
+	about := clean(at(f.Place))
 	if f.Container != "" {
-		title += " (" + clean(f.Container) + ")"
+		about += " (" + clean(f.Container) + ")"
 	}
-	t.lines(head, indent, title)
-	t.lines("", below, t.about(f))
+	about += ": " + clean(said(f))
+	if room := t.width - indent - columns(title) - columns(seen); seen != "" && room >= 1 {
+		t.WriteString(head + title + strings.Repeat(" ", room) + t.paint(dim, seen) + "\n")
+	} else {
+		t.lines(head, indent, title)
+		if seen != "" {
+			about += " [" + strings.ReplaceAll(seen, " ", glue) + "]"
+		}
+	}
+	t.lines("", below, about)
 	if f.Waiver != nil {
 		t.lines("", below, "waived until "+clean(f.Waiver.Until)+": "+clean(f.Waiver.Reason))
 	}
-	if len(f.Related) > 1 || len(f.Related) == 1 && f.Related[0].Note != "" {
-		for _, r := range f.Related {
-			t.lines("", below, "- "+clean(r.Note+" at "+at(r.Place)))
+	t.related(f)
+}
+
+// related lists the other places of a finding, once for findings of an object
+// that have the same.
+func (t *table) related(f *audit.Finding) {
+	if len(f.Related) == 0 || len(f.Related) == 1 && f.Related[0].Note == "" {
+		return
+	}
+	if slices.Equal(f.Related, t.last) {
+		t.lines("", below, "- the same places as above")
+		return
+	}
+	t.last = f.Related
+	for _, r := range f.Related {
+		for i, line := range wrap(clean(r.Note+" at "+at(r.Place)), t.width-below-2) {
+			mark := "- "
+			if i > 0 {
+				mark = "  "
+			}
+			t.WriteString(strings.Repeat(" ", below) + mark + line + "\n")
 		}
 	}
 }
 
-// about is where a finding is, what was found, and the incidents.
-func (t *table) about(f *audit.Finding) string {
-	s := clean(at(f.Place))
-	if said := clean(said(f)); said != "" {
-		s += ": " + said
+// seen are the incidents that had it: the first, and how many more.
+func (t *table) seen(f *audit.Finding) string {
+	switch n := len(f.Incidents); n {
+	case 0:
+		return ""
+	case 1:
+		return clean(f.Incidents[0])
+	default:
+		return clean(f.Incidents[0]) + fmt.Sprintf(" +%d", n-1)
 	}
-	if n := len(f.Incidents); n > 0 {
-		s += " [" + clean(f.Incidents[0])
-		if n > 1 {
-			s += glue + fmt.Sprintf("+%d", n-1)
-		}
-		s += "]"
-	}
-	return s
 }
 
 // glue is a space at which lines are not broken. Cleaned text has none.

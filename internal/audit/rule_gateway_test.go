@@ -1,0 +1,157 @@
+package audit
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/hourthree/hourthree/internal/manifest"
+)
+
+// gatewayFiles are the endings of a product's examples.
+var gatewayFiles = map[string]string{
+	"litellm.yaml": "LiteLLM", "envoy.yaml": "Envoy", "nginx.conf": "Nginx", "haproxy.cfg": "HAProxy", "kong.yaml": "Kong",
+	"portkey.json": "Portkey", "bifrost.json": "Bifrost", "hourthree.yaml": "Hourthree",
+}
+
+// gatewayInput reads texts as files of a folder.
+func gatewayInput(t testing.TB, texts map[string]string) Input {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(name)), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, err := manifest.Read(context.Background(), manifest.Options{Paths: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Input{Objects: set.Objects, Problems: set.Problems}
+}
+
+// TestGatewayExamples: each check fails and passes on an example of every product
+// that it is for, at the line that the example marks.
+func TestGatewayExamples(t *testing.T) {
+	for _, c := range Catalogue() {
+		if c.Group() != "GWY" {
+			continue
+		}
+		a, err := txtar.ParseFile(filepath.Join("testdata", "gateway", c.ID+".txtar"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		shown := map[string]bool{}
+		for _, f := range a.Files {
+			t.Run(c.ID+" "+f.Name, func(t *testing.T) {
+				in := gatewayInput(t, map[string]string{f.Name: string(f.Data)})
+				r := run1(t, in, Options{Checks: []string{c.ID}})
+				want, _, _ := strings.Cut(f.Name, "/")
+				if len(in.Objects) != 1 || !strings.HasSuffix(f.Name, ending(in.Objects[0].Kind)) {
+					t.Fatalf("read as %v, problems %v", in.Objects, in.Problems)
+				}
+				shown[want+" "+in.Objects[0].Kind] = true
+				if (want == "fail") != (len(r.Findings) > 0) {
+					t.Fatalf("findings %+v, open %+v", r.Findings, r.Open)
+				}
+				if want == "pass" && len(r.Open) > 0 {
+					t.Errorf("open %+v", r.Open)
+				}
+				if line := marked(string(f.Data)); line > 0 && want == "fail" && r.Findings[0].Place.Line != line {
+					t.Errorf("found at line %d, not %d: %+v", r.Findings[0].Place.Line, line, r.Findings[0])
+				}
+			})
+		}
+		for _, kind := range c.Kinds {
+			for _, want := range []string{"fail ", "pass "} {
+				if kind != "ConfigMap" && !shown[want+kind] && !slices.Contains(neverFails, c.ID+" "+kind) {
+					t.Errorf("%s has no example: %s%s", c.ID, want, kind)
+				}
+			}
+		}
+	}
+}
+
+// neverFails are products whose own rules keep a check from failing, or that
+// another check reports.
+var neverFails = []string{"GWY-003 Bifrost", "GWY-005 Portkey"}
+
+func ending(kind string) string {
+	for end, k := range gatewayFiles {
+		if k == kind {
+			return end
+		}
+	}
+	return "?"
+}
+
+// marked is the line that ends in HERE, 0 for none.
+func marked(text string) int {
+	n := 0
+	for l := range strings.Lines(text) {
+		if n++; strings.HasSuffix(strings.TrimSpace(l), "# HERE") {
+			return n
+		}
+	}
+	return 0
+}
+
+// TestGatewayOnce: what another check reports is not reported again, in a file
+// as in a ConfigMap.
+func TestGatewayOnce(t *testing.T) {
+	text := "model_list:\n- model_name: chat\n  litellm_params: {model: openai/gpt-4o, api_key: os.environ/K}\nrouter_settings: {num_retries: 5, disable_cooldowns: true, default_max_parallel_requests: 9}\n"
+	cm := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: litellm, namespace: llm}\ndata:\n  config.yaml: |\n"
+	for l := range strings.Lines(text) {
+		cm += "    " + l
+	}
+	for name, texts := range map[string]map[string]string{"file": {"config.yaml": text}, "ConfigMap": {"cm.yaml": cm}} {
+		r := run1(t, gatewayInput(t, texts), Options{Checks: []string{"GWY", "RTY-019", "RTY-020", "TMO-005", "CBK-005", "RTE-004", "RTY-011"}})
+		var ids []string
+		for _, f := range r.Findings {
+			ids = append(ids, f.ID)
+		}
+		slices.Sort(ids)
+		if want := []string{"CBK-005", "RTE-004", "RTY-019", "TMO-005"}; !slices.Equal(ids, want) {
+			t.Errorf("%s: %v, not %v", name, ids, want)
+		}
+	}
+}
+
+// TestGatewayEmbedded: a finding in a text of a ConfigMap is at its line of the
+// file.
+func TestGatewayEmbedded(t *testing.T) {
+	conf := "http {\n  server {\n    location /v1/chat/completions {\n      proxy_read_timeout 2h;\n      proxy_set_header Authorization \"Bearer sk-Zq81kd02mfla93hfka01ladk3\";\n      proxy_pass http://vllm:8000;\n    }\n  }\n}\n"
+	cm := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: edge, namespace: llm}\ndata:\n  nginx.conf: |\n"
+	for l := range strings.Lines(conf) {
+		cm += "    " + l
+	}
+	r := run1(t, gatewayInput(t, map[string]string{"cm.yaml": cm}), Options{Checks: []string{"GWY-006", "GWY-016"}})
+	if len(r.Findings) != 2 || r.Findings[0].Place.Line != 9 || !strings.HasPrefix(r.Findings[0].Path, "data[nginx.conf].") {
+		t.Fatalf("%+v", r.Findings)
+	}
+	for _, f := range r.Findings {
+		if strings.Contains(f.Observed+f.Path, "sk-") {
+			t.Errorf("a credential is shown: %+v", f)
+		}
+	}
+	// A page server in a ConfigMap is no gateway to models.
+	web := strings.ReplaceAll(strings.ReplaceAll(cm, "/v1/chat/completions", "/shop"), "vllm", "shop")
+	if r := run1(t, gatewayInput(t, map[string]string{"cm.yaml": web}), Options{Checks: []string{"GWY"}}); len(r.Findings) > 0 {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// TestGatewayUnknown: what is not in the file is not evaluated, and what could
+// not be read is a problem.
+func TestGatewayUnknown(t *testing.T) {
+	r := run1(t, gatewayInput(t, map[string]string{"nginx.conf": "http {\n include sites/*.conf;\n server { location /v1/chat/completions { proxy_pass http://$backend; } }\n}\n"}), Options{Checks: []string{"GWY-003", "GWY-010"}})
+	if len(r.Findings) != 0 || len(r.Open) != 2 || len(r.Problems) != 1 || r.Problems[0].Line != 2 {
+		t.Errorf("findings %+v, open %+v, problems %+v", r.Findings, r.Open, r.Problems)
+	}
+}
