@@ -217,6 +217,7 @@ func TestOverStreams(t *testing.T) {
 	if _, err := io.WriteString(write, initialize+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n"+call+"\n"); err != nil {
 		t.Fatal(err)
 	}
+	write.Close() // at once: what was asked is answered all the same
 	said := bufio.NewReader(read)
 	for _, want := range []string{`"serverInfo"`, `"structuredContent"`} {
 		l, err := said.ReadString('\n')
@@ -227,7 +228,6 @@ func TestOverStreams(t *testing.T) {
 			t.Errorf("no message of the protocol: %.100q", l)
 		}
 	}
-	write.Close()
 	if rest, err := io.ReadAll(said); err != nil || len(rest) > 0 {
 		t.Errorf("after the end of its input it says %q, %v", rest, err)
 	}

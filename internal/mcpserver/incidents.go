@@ -118,7 +118,7 @@ func (s *Server) searchIncidents(ctx context.Context, in searchIn) (*items, erro
 		}
 		out := &items{Total: res.Total, Next: res.Next, Incidents: mapped(res.Incidents, func(f library.Finding) item {
 			it := itemOf(f.Brief, someText)
-			it.Matched = &match{plains(f.Matched, maxWords, maxWord), f.Fragment.Field, plain(f.Fragment.Text, someText)}
+			it.Matched = &match{plains(f.Matched, 5, maxWord), f.Fragment.Field, plain(f.Fragment.Text, someText)}
 			return it
 		})}
 		if n := fitting(out.Incidents); n < len(out.Incidents) {

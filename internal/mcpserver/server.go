@@ -128,7 +128,8 @@ func (s *Server) Tools() []Tool { return s.tools }
 
 // Run serves one client over a pair of streams until it leaves or ctx ends.
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: maxBody})
+	p := newPair(ctx, in, out)
+	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: p, Writer: p, MaxLineLength: maxBody})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return nil
 	}
