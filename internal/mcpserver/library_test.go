@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"pgregory.net/rapid"
@@ -360,4 +361,32 @@ func TestFillsEveryEntryOnce(t *testing.T) {
 			rt.Fatalf("got %v, want %v", got, want)
 		}
 	})
+}
+
+// TestFatRecordsFit: texts that JSON writes six times as long, on full pages.
+func TestFatRecordsFit(t *testing.T) {
+	folder := fstest.MapFS{}
+	for i := range 40 {
+		id := fmt.Sprintf("FAT-%04d", i+1)
+		folder[id+".yaml"] = &fstest.MapFile{Data: fmt.Appendf(nil, "id: %s\ntitle: \"storm %s\"\nprovider: Own\nservice: Own\ndate: 2026-01-01\ndomain: ai-inference\n"+
+			"tags: {causes: [oom], symptoms: [high-latency], topics: [retry-policy]}\nsummary: \"storm %s\"\n"+
+			"sources: [{id: s1, title: Log, publisher: Us, access: full}]\nclaims: [{id: c1, text: Storm, kind: reported, source: s1}]\n",
+			id, strings.Repeat("<", 100), strings.Repeat("<", 1100))}
+	}
+	r := newRig(t, nil, folder)
+	for tool, a := range map[string]args{
+		"search_incidents": {"query": "storm", "provider": "Own", "limit": maxLimit}, "list_incidents": {"provider": "Own", "limit": maxLimit},
+	} {
+		ids := map[string]bool{}
+		for _, i := range r.pages(tool, "incidents", a) {
+			ids[i.(map[string]any)["id"].(string)] = true
+		}
+		want := r.answer(tool, a)["total"].(float64)
+		if len(ids) != int(want) || want < 40 {
+			t.Errorf("%s: %d incidents on all pages, the total is %v", tool, len(ids), want)
+		}
+	}
+	if m := r.answer("get_topic", args{"kind_of_word": "cause", "word": "oom"}); m["incidents"] == nil {
+		t.Error("no topic")
+	}
 }
