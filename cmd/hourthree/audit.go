@@ -1,18 +1,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/collect"
@@ -51,6 +47,7 @@ type auditInput struct {
 	cluster             bool
 	namespaces          []string
 	maxFile, maxTotal   int64
+	timeout             time.Duration
 }
 
 func (i *auditInput) add(c *cobra.Command) {
@@ -64,12 +61,13 @@ func (i *auditInput) add(c *cobra.Command) {
 func (i *auditInput) addCluster(c *cobra.Command) {
 	c.Flags().StringVar(&i.context, "context", "", "read the cluster of this context of the kubeconfig")
 	c.Flags().StringVar(&i.kubeconfig, "kubeconfig", "", "read the cluster of this kubeconfig `file`; default KUBECONFIG or ~/.kube/config")
+	c.Flags().DurationVar(&i.timeout, "timeout", 2*time.Minute, "for reading a cluster")
 }
 
 func (i *auditInput) options(in io.Reader, paths []string) collect.Options {
 	o := collect.Options{
 		Paths: paths, Stdin: in, Kubeconfig: i.kubeconfig, Context: i.context, Namespaces: i.namespaces,
-		MaxFile: i.maxFile << 20, MaxTotal: i.maxTotal << 20,
+		MaxFile: i.maxFile << 20, MaxTotal: i.maxTotal << 20, Timeout: i.timeout,
 	}
 	if i.cluster || i.context != "" || i.kubeconfig != "" {
 		o.Cluster = collect.FromKubeconfig
@@ -157,6 +155,8 @@ func (f *auditFlags) gate() (audit.Gate, error) {
 		return g, errors.New("--max-attempts: must be 1 or more")
 	case f.input.maxFile < 1 || f.input.maxTotal < 1:
 		return g, errors.New("--max-file and --max-total: must be 1 MiB or more")
+	case f.input.timeout <= 0:
+		return g, errors.New("--timeout: must be above 0")
 	case f.failOn == "none":
 		return g, nil
 	}
@@ -217,214 +217,4 @@ func (f *auditFlags) past() (*audit.Baseline, error) {
 		return nil, fmt.Errorf("--baseline: %w", err)
 	}
 	return audit.ReadBaseline(f.baseline, data)
-}
-
-// auditOutput is a format and where it goes.
-type auditOutput struct {
-	format render.Format
-	screen render.Screen
-	file   *output // nil for standard output
-	std    io.Writer
-}
-
-func (o auditOutput) write(a *render.Audit) error {
-	fill := func(w io.Writer) error { return a.Write(w, o.format, o.screen) }
-	if o.file == nil {
-		return fill(o.std)
-	}
-	return o.file.write(fill)
-}
-
-func drop(outs []auditOutput) {
-	for _, o := range outs {
-		o.file.drop()
-	}
-}
-
-// open pairs formats and outputs by their order; what has no output goes to
-// standard output, which takes one.
-func (f *auditFlags) open(std io.Writer) ([]auditOutput, error) {
-	formats := f.formats
-	if len(formats) == 0 {
-		formats = []string{string(render.Table)}
-	}
-	if len(f.outputs) > len(formats) {
-		return nil, fmt.Errorf("--output %s: has no --format; give one for each", f.outputs[len(formats)])
-	}
-	var outs []auditOutput
-	onStd := 0
-	for i, name := range formats {
-		format, err := render.ParseFormat(name)
-		if err != nil {
-			return outs, fmt.Errorf("--format: %w", err)
-		}
-		o := auditOutput{format: format, std: std}
-		switch {
-		case i >= len(f.outputs) || f.outputs[i] == "-":
-			onStd++
-			o.screen = screenOf(std)
-		case f.outputs[i] == "":
-			return outs, errors.New("--output: needs a file, or - for standard output")
-		case slices.Contains(f.outputs[:i], f.outputs[i]):
-			return outs, fmt.Errorf("--output %s: is there twice", f.outputs[i])
-		default:
-			if o.file, err = open(f.outputs[i]); err != nil {
-				return outs, fmt.Errorf("--output: %w", err)
-			}
-		}
-		outs = append(outs, o)
-	}
-	if onStd > 1 {
-		return outs, errors.New("--format: only one can go to standard output; give the others an --output, in the same order")
-	}
-	return outs, nil
-}
-
-// screenOf is what a table is written for: colours on a terminal alone, and not
-// where NO_COLOR asks for none.
-func screenOf(w io.Writer) render.Screen {
-	var s render.Screen
-	file, ok := w.(*os.File)
-	if ok && term.IsTerminal(int(file.Fd())) {
-		if n, _, err := term.GetSize(int(file.Fd())); err == nil {
-			s.Width = n
-		}
-		if os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" {
-			s.Colour = render.Coloured
-		}
-	}
-	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
-		s.Width = n
-	}
-	return s
-}
-
-func auditPath() *cobra.Command {
-	var in auditInput
-	var asJSON bool
-	c := &cobra.Command{
-		Use: "path WORKLOAD [PATH...]", Short: "Show the ways from a workload to models, and what retries make of one call", Args: cobra.MinimumNArgs(1),
-		Long: `Show the ways from a workload to models: every layer that may repeat a call, how
-often it does after which failure, and what they make of one call together.
-WORKLOAD is NAME, NAMESPACE/NAME or KIND/NAMESPACE/NAME.`,
-		RunE: func(c *cobra.Command, args []string) error {
-			g, err := graph(c.Context(), in.options(c.InOrStdin(), args[1:]), c.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			paths, err := audit.PathOf(g, args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return render.PathsJSON(c.OutOrStdout(), paths)
-			}
-			return audit.Tree(c.OutOrStdout(), paths, screenOf(c.OutOrStdout()).Width)
-		},
-	}
-	in.add(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
-	return c
-}
-
-// graph reads the input; its faults and gaps go to notes.
-func graph(ctx context.Context, o collect.Options, notes io.Writer) (*audit.Graph, error) {
-	in, err := collect.Read(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	if err := render.Notes(notes, in.Input); err != nil {
-		return nil, err
-	}
-	return audit.NewGraph(in.Objects, audit.Options{Context: in.Namespace}), nil
-}
-
-func auditAccess() *cobra.Command {
-	var in auditInput
-	var namespaced, noConfigMaps bool
-	var namespaces []string
-	c := &cobra.Command{
-		Use: "access", Short: "Show what a cluster lets be read, and the smallest role that is enough", Args: cobra.NoArgs,
-		Long: `Try to list one object of each kind that the checks need. What can be read and
-what is missing goes to standard error, the smallest role that lets everything
-be read to standard output:
-
-  hourthree audit access --context CONTEXT | kubectl apply -f -
-
-No role lets Secrets be read. ConfigMaps may hold keys: --no-configmaps leaves
-them out, and the checks that need them are then not evaluated.`,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if namespaced && len(namespaces) == 0 {
-				return errors.New("--namespaced: needs --namespace, the ones to read")
-			}
-			in.namespaces = namespaces
-			k, err := collect.Open(in.options(nil, nil))
-			if err != nil {
-				return err
-			}
-			defer k.Close()
-			rights, err := k.Access(c.Context())
-			if err != nil {
-				return err
-			}
-			if err := render.Access(c.ErrOrStderr(), rights, screenOf(c.ErrOrStderr())); err != nil {
-				return err
-			}
-			_, err = c.OutOrStdout().Write(collect.Roles(rights, collect.RoleOptions{Namespaces: onlyIf(namespaced, namespaces), WithoutConfigMaps: noConfigMaps}))
-			return err
-		},
-	}
-	in.addCluster(c)
-	c.Flags().StringSliceVarP(&namespaces, "namespace", "n", nil, "try these namespaces alone")
-	c.Flags().BoolVar(&namespaced, "namespaced", false, "write a Role for each --namespace in place of a ClusterRole")
-	c.Flags().BoolVar(&noConfigMaps, "no-configmaps", false, "leave ConfigMaps out of the role")
-	return c
-}
-
-func onlyIf(yes bool, list []string) []string {
-	if yes {
-		return list
-	}
-	return nil
-}
-
-func auditChecks() *cobra.Command {
-	c := &cobra.Command{Use: "checks", Short: "List and explain the checks"}
-	var asJSON bool
-	list := &cobra.Command{
-		Use: "list", Short: "List the checks, by group", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if asJSON {
-				return render.ChecksJSON(c.OutOrStdout(), audit.Groups())
-			}
-			return render.Checks(c.OutOrStdout(), audit.Groups(), screenOf(c.OutOrStdout()))
-		},
-	}
-	list.Flags().BoolVar(&asJSON, "json", false, "as JSON, with everything that the checks say")
-	var folder string
-	explain := &cobra.Command{
-		Use: "explain ID", Short: "Tell what a check looks for, why, what to do, and which incidents had it", Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			found, err := audit.Select(args)
-			if err != nil {
-				return err
-			}
-			lib, err := openLibrary(folder)
-			if err != nil {
-				return err
-			}
-			for i, k := range found {
-				if i > 0 {
-					fmt.Fprintln(c.OutOrStdout())
-				}
-				if err := render.Explain(c.OutOrStdout(), k, lib, screenOf(c.OutOrStdout())); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	explain.Flags().StringVar(&folder, "library", "", "cite the incidents of this `folder` too")
-	c.AddCommand(list, explain)
-	return c
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,11 +17,11 @@ import (
 )
 
 // clusterOf is the script command "cluster FILE PLURAL...": an API server that has
-// the objects of a file, or of all files below a folder, and does not let the
+// the objects of a file, or of the manifests of a folder, and does not let the
 // named kinds be listed. KUBECONFIG names it.
 func clusterOf(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, _ bool, args []string) {
-		files, err := filepath.Glob(ts.MkAbs(args[0]) + "/*")
+		files, err := filepath.Glob(ts.MkAbs(args[0]) + "/*.yaml")
 		ts.Check(err)
 		if len(files) == 0 {
 			files = []string{ts.MkAbs(args[0])}
@@ -39,8 +40,8 @@ func clusterOf(t *testing.T) func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// session is a command in a document, what it prints, and its exit code.
-type session struct {
+// example is a command in a document, what it prints, and its exit code.
+type example struct {
 	line    int
 	command string
 	want    []string
@@ -49,10 +50,10 @@ type session struct {
 
 var exited = regexp.MustCompile(`^\[exit (\d)\]$`)
 
-// sessions are what stands in the console blocks of a document: "$ command",
+// examplesOf are what stands in the console blocks of a document: "$ command",
 // the output, and "[exit N]" where that is not 0. A line of dots alone stands for
 // any lines.
-func sessions(text string) (list []session) {
+func examplesOf(text string) (list []example) {
 	in := false
 	for i, line := range strings.Split(text, "\n") {
 		switch {
@@ -60,7 +61,7 @@ func sessions(text string) (list []session) {
 			in = line == "```console"
 		case !in:
 		case strings.HasPrefix(line, "$ "):
-			list = append(list, session{line: i + 1, command: line[2:], code: "0"})
+			list = append(list, example{line: i + 1, command: line[2:], code: "0"})
 		case exited.MatchString(line):
 			list[len(list)-1].code = exited.FindStringSubmatch(line)[1]
 		default:
@@ -87,21 +88,29 @@ func matches(want, got []string) bool {
 	return len(got) > 0 && want[0] == got[0] && matches(want[1:], got[1:])
 }
 
-// TestTheAuditDocumentIsRight runs each command of docs/audit.md and of its part
-// in the README, in the root of the repository: output and exit code are as they
-// say. With UPDATE_SCRIPTS=1 output without dots is written anew.
+// TestTheAuditDocumentIsRight runs each command of docs/audit.md, one after the
+// other in one folder that has the examples: output and exit code are as it says.
+// With UPDATE_SCRIPTS=1 outputs without dots are written anew.
 func TestTheAuditDocumentIsRight(t *testing.T) {
 	data, err := os.ReadFile("../../docs/audit.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := string(data)
-	list := sessions(text)
+	list := examplesOf(text)
 	if len(list) < 10 {
 		t.Fatalf("%d commands", len(list))
 	}
+	dir := t.TempDir()
+	examples, err := filepath.Abs("../../examples")
+	if err == nil {
+		err = os.Symlink(examples, filepath.Join(dir, "examples"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range list {
-		got, code := ran(t, s.command)
+		got, code := ran(t, dir, s.command)
 		if code != s.code {
 			t.Errorf("docs/audit.md:%d: %s: exit %s, want %s\n%s", s.line, s.command, code, s.code, got)
 		}
@@ -112,7 +121,7 @@ func TestTheAuditDocumentIsRight(t *testing.T) {
 		if matches(s.want, lines) {
 			continue
 		}
-		if os.Getenv("UPDATE_SCRIPTS") != "" {
+		if os.Getenv("UPDATE_SCRIPTS") != "" && !slices.Contains(s.want, "...") {
 			text = strings.Replace(text, "$ "+s.command+"\n"+joined(s.want), "$ "+s.command+"\n"+joined(lines), 1)
 			continue
 		}
@@ -132,12 +141,12 @@ func joined(lines []string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// ran runs a command line in a copy of what the documents talk about.
-func ran(t *testing.T, command string) (output, code string) {
+// ran runs a command line in a folder, on a terminal of 80 columns.
+func ran(t *testing.T, dir, command string) (output, code string) {
 	t.Helper()
 	c := exec.Command("sh", "-c", command)
-	c.Dir = "../.."
-	c.Env = append(os.Environ(), "COLUMNS=80", "NO_COLOR=1", "OUT="+t.TempDir())
+	c.Dir = dir
+	c.Env = append(os.Environ(), "COLUMNS=80", "NO_COLOR=1")
 	var b bytes.Buffer
 	c.Stdout, c.Stderr = &b, &b
 	err := c.Run()
@@ -166,7 +175,7 @@ func TestTheAuditsFlagsAreThere(t *testing.T) {
 		for _, block := range regexp.MustCompile("(?s)```(?:sh|yaml)\n.*?```").FindAllString(text, -1) {
 			for _, m := range flag.FindAllStringSubmatch(block, -1) {
 				args := strings.Fields(strings.Split(m[1], "\n")[0])
-				if i := indexOf(args, "#"); i >= 0 {
+				if i := slices.Index(args, "#"); i >= 0 {
 					args = args[:i]
 				}
 				if out, err := exec.Command("hourthree", append(args, "--help")...).CombinedOutput(); err != nil {
@@ -179,13 +188,4 @@ func TestTheAuditsFlagsAreThere(t *testing.T) {
 	if n < 5 {
 		t.Errorf("found %d commands", n)
 	}
-}
-
-func indexOf(list []string, s string) int {
-	for i, v := range list {
-		if v == s {
-			return i
-		}
-	}
-	return -1
 }

@@ -48,18 +48,18 @@ func TestToolsEndOnSignal(t *testing.T) {
 }
 
 // TestTheToolsDocumentIsRight runs each command of docs/mcp.md that shows its
-// output, in the root of the repository.
+// output.
 func TestTheToolsDocumentIsRight(t *testing.T) {
 	data, err := os.ReadFile("../../docs/mcp.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := sessions(string(data))
+	list := examplesOf(string(data))
 	if len(list) < 2 {
 		t.Fatalf("%d commands", len(list))
 	}
 	for _, s := range list {
-		got, code := ran(t, s.command)
+		got, code := ran(t, t.TempDir(), s.command)
 		if code != s.code || !matches(s.want, strings.Split(strings.TrimRight(got, "\n"), "\n")) {
 			t.Errorf("docs/mcp.md:%d: %s: exit %s\n%s", s.line, s.command, code, got)
 		}

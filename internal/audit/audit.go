@@ -133,9 +133,6 @@ func (r *run) gaps(c *Check) *undecided {
 		}
 		u := &undecided{gap.Reason, gap.detail()}
 		reported := slices.Contains(c.Kinds, gap.Kind)
-		if gap.Reason == Absent && !reported {
-			continue
-		}
 		if c.When == "" && c.Scope != "gateway" && gap.Reason != Absent {
 			stop = u
 		}
@@ -192,7 +189,11 @@ func (r *run) one(ctx context.Context, c *Check, o *manifest.Object) error {
 
 // pruned says that a field may be absent because the cluster does not know it.
 func (r *run) pruned(c *Check, o *manifest.Object) bool {
-	return c.Channel != "" && o.Origin.Live && r.served != nil && !r.served[groups[c.Channel]+"/"+c.Channel]
+	if c.Channel == "" || !o.Origin.Live || r.served == nil || r.served[groups[c.Channel]+"/"+c.Channel] {
+		return false
+	}
+	list, _ := r.g.elements(o, c.Each)
+	return !slices.ContainsFunc(list, func(e element) bool { v, _ := Value(e.it, c.Field); return v != nil })
 }
 
 func (r *run) open(c *Check, o *manifest.Object, u *undecided) {

@@ -98,6 +98,25 @@ func ReadBaseline(file string, data []byte) (*Baseline, error) {
 // then the first are the unchanged ones, as many as the baseline has.
 func Compare(r *Report, b *Baseline, o Options) *Diff {
 	d := &Diff{File: b.File, Fixed: []Past{}, Unknown: []Past{}}
+	left := d.mark(r, b)
+	for _, p := range slices.Backward(b.Findings) {
+		if p.State == Waived || !inScope(p, o) || !take(left, p.Key) {
+			continue
+		}
+		if unknown(r, p) {
+			d.Unknown = append(d.Unknown, p)
+		} else {
+			d.Fixed = append(d.Fixed, p)
+		}
+	}
+	slices.Reverse(d.Fixed)
+	slices.Reverse(d.Unknown)
+	return d
+}
+
+// mark says of each finding what it is against b, and counts those that fail. It
+// answers how many findings of b that failed are left for each key.
+func (d *Diff) mark(r *Report, b *Baseline) map[string]int {
 	failed, waived := map[string]int{}, map[string]int{}
 	for _, p := range b.Findings {
 		if p.State == Waived {
@@ -130,19 +149,7 @@ func Compare(r *Report, b *Baseline, o Options) *Diff {
 			f.Change = New
 		}
 	}
-	for _, p := range slices.Backward(b.Findings) {
-		if p.State == Waived || !inScope(p, o) || !take(failed, p.Key) {
-			continue
-		}
-		if unknown(r, p) {
-			d.Unknown = append(d.Unknown, p)
-		} else {
-			d.Fixed = append(d.Fixed, p)
-		}
-	}
-	slices.Reverse(d.Fixed)
-	slices.Reverse(d.Unknown)
-	return d
+	return failed
 }
 
 // take takes one of a key, where there is one.

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
 // cluster are n objects or some more: the manifests of all checks, each copy in
-// a namespace of its own.
+// namespaces and with host names of its own.
 func cluster(tb testing.TB, n int) []*manifest.Object {
 	tb.Helper()
 	names, err := filepath.Glob("testdata/checks/*.yaml")
@@ -28,9 +29,12 @@ func cluster(tb testing.TB, n int) []*manifest.Object {
 	}
 	var list []*manifest.Object
 	for i := 0; len(list) < n; i++ {
-		for _, o := range objects(tb, texts[i%len(texts)]) {
-			o.Namespace = fmt.Sprintf("%s-%d", o.Namespace, i/4)
-			o.Origin.Line = len(list) + 1
+		own := strings.NewReplacer(
+			"namespace: llm", fmt.Sprintf("namespace: llm-%d", i), "namespace: apps", fmt.Sprintf("namespace: apps-%d", i),
+			"llm.example.com", fmt.Sprintf("llm-%d.example.com", i), ".llm:", fmt.Sprintf(".llm-%d:", i),
+			"namespace: istio-system", fmt.Sprintf("namespace: istio-system-%d", i), "namespace: argocd", fmt.Sprintf("namespace: argocd-%d", i))
+		for _, o := range objects(tb, own.Replace(texts[i%len(texts)])) {
+			o.Origin.File = fmt.Sprintf("%d.yaml", i)
 			list = append(list, o)
 		}
 	}

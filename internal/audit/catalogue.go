@@ -17,6 +17,8 @@ import (
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
+//go:generate go run ./gen
+
 //go:embed checks
 var files embed.FS
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // Every check has a manifest in which it fires and one in which it is silent.
@@ -52,7 +53,7 @@ func findingsOf(t *testing.T, c *Check, which string) []Finding {
 
 func TestEveryCheckIsDecidedOnce(t *testing.T) {
 	for _, c := range Catalogue() {
-		if _, ok := rules()[c.ID]; ok == (c.When != "") {
+		if _, ok := rules()[c.ID]; ok == (c.When != "") && c.Scope != scopeWaiver {
 			t.Errorf("%s: has an expression: %v, a rule: %v; it needs one of them", c.ID, c.When != "", ok)
 		}
 	}
@@ -86,6 +87,73 @@ func TestSelect(t *testing.T) {
 		list, err := Select(c.names)
 		if len(list) != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("Select(%.20q) = %d checks, %.200v", c.names, len(list), err)
+		}
+	}
+}
+
+const oneCheck = `group: RTY
+title: Retries
+about: them
+checks:
+  - id: RTY-001
+    title: a
+    severity: high
+    scope: object
+    confidence: high
+    kinds: [Service]
+    resources: [Service]
+    when: "true"
+    field: a
+    expected: a
+    condition: a
+    why: a
+    fix: a
+    patch: "a: b"
+    causes: [a]
+    sources: [S]
+`
+
+// The catalogue says what is wrong with it.
+func TestReadCatalogue(t *testing.T) {
+	for _, c := range []struct{ old, new, err string }{
+		{"", "", ""},
+		{"title: Retries", "tilte: Retries", "tilte"},
+		{"id: RTY-001", "id: TMO-001", "not RTY-NNN"},
+		{"id: RTY-001", "id: RTY-1", "not RTY-NNN"},
+		{"severity: high", "severity: worst", "worst"},
+		{"scope: object", "scope: all", "scope"},
+		{"scope: object", "scope: graph", "the others have a rule"},
+		{"confidence: high", "confidence: sure", "sure"},
+		{"kinds: [Service]", "kinds: [Ingress]", "kind Ingress is not among its resources"},
+		{"kinds: [Service]", "kinds: []", "kinds"},
+		{"resources: [Service]", "resources: [Servcie]", "Servcie"},
+		{`when: "true"`, `when: ""`, "the others have a rule"},
+		{"why: a", "why: ' '", "why is empty"},
+		{"fix: a", "fix: ''", "fix is empty"},
+		{"expected: a", "expected: ''", "expected is empty"},
+		{"condition: a", "condition: ''", "condition is empty"},
+		{`patch: "a: b"`, `patch: "a: ["`, "patch"},
+		{"causes: [a]", "causes: []", "causes"},
+		{"sources: [S]", "sources: [T]", "source T is unknown"},
+		{"group: RTY", "group: TMO", "holds group"},
+	} {
+		f := fstest.MapFS{
+			"checks/RTY.yaml":     {Data: []byte(strings.Replace(oneCheck, c.old, c.new, 1))},
+			"checks/sources.yaml": {Data: []byte("S: {title: a, url: 'https://a'}")},
+		}
+		_, err := readCatalogue(f)
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %v", c.new, err)
+		}
+	}
+	_, again, _ := strings.Cut(oneCheck, "checks:\n")
+	for _, c := range []struct{ id, err string }{{"RTY-001", "there twice"}, {"RTY-000", "order of ids"}} {
+		f := fstest.MapFS{
+			"checks/RTY.yaml":     {Data: []byte(oneCheck + strings.Replace(again, "RTY-001", c.id, 1))},
+			"checks/sources.yaml": {Data: []byte("S: {title: a, url: 'https://a'}")},
+		}
+		if _, err := readCatalogue(f); err == nil || !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %v", c.id, err)
 		}
 	}
 }

@@ -29,11 +29,12 @@ type Check struct {
 	// Channel is the kind whose presence in a cluster shows that the version of the
 	// API is installed that has the field; without it a live object cannot have it.
 	Channel string `yaml:"channel,omitempty" json:"channel,omitempty"`
-	// Each is the list whose elements are looked at one by one, such as
-	// spec.http[] or containers; empty for the object as a whole.
+	// Each is the list whose elements are looked at one by one: a path such as
+	// spec.groups[].rules[], containers, or documents, the configurations inside a
+	// ConfigMap. Empty for the object as a whole.
 	Each string `yaml:"each,omitempty" json:"each,omitempty"`
-	// When is the CEL expression that is true where the condition holds, of o, the
-	// object, and it, the element of Each. Empty: a Rule in Go.
+	// When is the CEL expression that is true where the condition holds, in the
+	// words that cel.go lists. Empty: a Rule in Go.
 	When string `yaml:"when,omitempty" json:"when,omitempty"`
 	// Field is the path that a finding points at, below the element of Each.
 	Field string `yaml:"field" json:"field"`

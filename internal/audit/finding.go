@@ -49,6 +49,8 @@ type Finding struct {
 	Drill     string         `json:"drill,omitempty"`
 	Waiver    *Waiver        `json:"waiver,omitempty"` // of a waived one
 	Change    Change         `json:"change,omitempty"` // against a baseline, see Compare
+
+	on *manifest.Object // that it is about, for counting: two may have one name
 }
 
 // Place is where a field stands.

@@ -25,8 +25,9 @@ type Graph struct {
 	roles   map[*manifest.Object]RoleOf
 	on      map[*manifest.Object]string // on the way to a model, and by what
 	texts   map[*manifest.Object][]Document
-	targets map[key][]*manifest.Object // policies by what they are attached to
-	served  map[string]bool            // names of what answers model calls
+	targets map[key][]*manifest.Object       // policies by what they are attached to
+	served  map[string]bool                  // names of what answers model calls
+	pods    map[[3]string][]*manifest.Object // workloads by namespace, and key and value of a label of their pods
 	search  *scope
 	linked  linked // the edges, for rules in Go
 	// gateways are the configurations that were read, problems what was not.
@@ -49,7 +50,7 @@ func NewGraph(objects []*manifest.Object, opt Options) *Graph {
 		opt:   opt,
 		kinds: map[string][]*manifest.Object{}, named: map[key]*manifest.Object{}, spaces: map[string]map[string][]*manifest.Object{},
 		roles: map[*manifest.Object]RoleOf{}, on: map[*manifest.Object]string{},
-		texts: map[*manifest.Object][]Document{}, targets: map[key][]*manifest.Object{}, served: map[string]bool{}, gateways: map[*manifest.Object][]reading{},
+		texts: map[*manifest.Object][]Document{}, targets: map[key][]*manifest.Object{}, served: map[string]bool{}, pods: map[[3]string][]*manifest.Object{}, gateways: map[*manifest.Object][]reading{},
 	}
 	for _, o := range objects {
 		g.all = append(g.all, settled(o, opt.Context))
@@ -67,6 +68,7 @@ func NewGraph(objects []*manifest.Object, opt Options) *Graph {
 		}
 		g.spaces[kind][o.Namespace] = append(g.spaces[kind][o.Namespace], o)
 	}
+	g.indexPods()
 	g.attach()
 	g.readGateways()
 	g.findPath()

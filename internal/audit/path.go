@@ -73,13 +73,17 @@ type PathFault struct {
 }
 
 // Paths are the ways from every client workload to models, those that become
-// most calls first, and those of gateways that no client was read for.
+// most calls first, and those of gateways that no client was read for, files of
+// gateways outside of the cluster included.
 func Paths(g *Graph) []Path {
 	var list []Path
 	x := g.edges()
 	all := x.paths()
 	for _, w := range x.workloads {
 		list = append(list, all[w.o]...)
+	}
+	for _, o := range x.files {
+		list = append(list, all[o]...)
 	}
 	worstFirst(list)
 	return list
@@ -90,7 +94,7 @@ func Paths(g *Graph) []Path {
 func PathsOf(g *Graph, o *manifest.Object) []Path { return g.edges().paths()[o] }
 
 // PathOf are the paths of the workload that is named NAME, NAMESPACE/NAME or
-// KIND/NAMESPACE/NAME.
+// KIND/NAMESPACE/NAME, or of the gateway whose own file has the name.
 func PathOf(g *Graph, name string) ([]Path, error) {
 	o, err := g.edges().workload(name)
 	if err != nil {
@@ -137,6 +141,11 @@ func (x *edges) workload(name string) (*manifest.Object, error) {
 			found = append(found, w.o)
 		}
 	}
+	for _, o := range x.files {
+		if name == o.Name || name == o.Origin.File {
+			found = append(found, o)
+		}
+	}
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -157,29 +166,37 @@ func (x *edges) nearest(name string) string {
 		d    int
 	}
 	var list []near
-	for _, w := range x.workloads {
-		d := distance(strings.ToLower(name), w.o.Name)
-		if strings.Contains(w.o.Name, strings.ToLower(name)) {
+	all := x.startable()
+	for _, o := range all {
+		d := distance(strings.ToLower(name), o.Name)
+		if strings.Contains(o.Name, strings.ToLower(name)) {
 			d = 1
 		}
 		if d <= max(2, len(name)/3) {
-			list = append(list, near{placeName(w.o), d})
+			list = append(list, near{placeName(o), d})
 		}
 	}
 	slices.SortStableFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.name, b.name)) })
 	if len(list) == 0 {
-		switch n := len(x.workloads); n {
-		case 0:
+		if len(all) == 0 {
 			return "; no workload was read"
-		default:
-			return fmt.Sprintf("; %d workloads were read, such as %s", n, placeName(x.workloads[0].o))
 		}
+		return fmt.Sprintf("; %d workloads were read, such as %s", len(all), placeName(all[0]))
 	}
-	var all []string
+	var nearest []string
 	for _, n := range list[:min(len(list), 5)] {
-		all = append(all, n.name)
+		nearest = append(nearest, n.name)
 	}
-	return "; the nearest are " + strings.Join(all, ", ")
+	return "; the nearest are " + strings.Join(nearest, ", ")
+}
+
+// startable are the objects that a path may be asked of.
+func (x *edges) startable() []*manifest.Object {
+	var list []*manifest.Object
+	for _, w := range x.workloads {
+		list = append(list, w.o)
+	}
+	return append(list, x.files...)
 }
 
 // finish makes a path of the steps that a walk collected.
@@ -220,8 +237,10 @@ func layerOf(s step) PathLayer {
 	}
 	if s.o != nil {
 		l.Object = s.o.Ref()
-		line, column := s.o.Position(s.path)
-		l.Place = Place{File: s.o.Origin.File, Line: line, Column: column, Live: s.o.Origin.Live}
+		l.Place = placeOf(s.o, s.path)
+		if s.Line != l.Place.Line {
+			l.Place.Line, l.Place.Column = s.Line, 1
+		}
 	}
 	return l
 }
@@ -242,6 +261,9 @@ func (p Path) Formula() string {
 	var parts []string
 	for _, l := range p.Layers {
 		part := fmt.Sprintf("%s x%d", l.Name, l.Attempts[p.Worst.Class])
+		if l.Assumed != "" {
+			part += " (assumed)"
+		}
 		if l.Fallbacks > 0 {
 			part += fmt.Sprintf(" on %d targets", l.Fallbacks+1)
 		}

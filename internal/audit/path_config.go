@@ -1,12 +1,14 @@
 package audit
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/peer"
 )
 
 // variable is an environment variable of a container, as far as it can be read.
@@ -158,22 +160,60 @@ type gateway struct {
 	targets []address
 }
 
-// configs are the configurations that a workload's pods use.
+// configs are the configurations that a workload's pods use: of each, the routes
+// that do the same as one.
 func (x *edges) configs(w *workload) []gateway {
 	var list []gateway
+	hands := x.handsOf(w)
 	for _, m := range x.configMaps(w) {
-		for _, d := range x.g.Documents(m) {
-			if g, ok := readGateway(m, d); ok {
-				list = append(list, g)
+		for _, r := range x.g.gateways[m] {
+			own := routesAlike(r, m)
+			for i := range own {
+				if hands != nil {
+					own[i].Hands = hands
+				}
 			}
-		}
-	}
-	if hands := x.handsOf(w); hands != nil {
-		for i := range list {
-			list[i].Hands = hands
+			list = append(list, own...)
 		}
 	}
 	return list
+}
+
+// routesAlike are the routes of a configuration, those with the same layer
+// together.
+func routesAlike(r reading, m *manifest.Object) []gateway {
+	var list []gateway
+	var routes [][]string
+	for _, route := range r.gateway.Routes {
+		for _, l := range r.gateway.Layers(route.Name) {
+			l.Hands = layers.Proxied()
+			g := gateway{step: newStep(m, join2(r.inside, route.Retry.Spot.Path), l)}
+			i := slices.IndexFunc(list, func(o gateway) bool { return sameLayer(o.Layer, l) })
+			if i < 0 {
+				i, list, routes = len(list), append(list, g), append(routes, nil)
+			}
+			routes[i] = append(routes[i], route.Name)
+			for _, t := range route.Targets {
+				list[i].add(cmp.Or(t.Host, providerHost(t)))
+			}
+		}
+	}
+	for i := range list {
+		name := r.gateway.Product + " in " + placeName(m)
+		if len(list) > 1 {
+			name += " for " + strings.Join(routes[i][:min(len(routes[i]), 3)], ", ")
+			if len(routes[i]) > 3 {
+				name += ", …"
+			}
+		}
+		list[i].Name = name
+	}
+	return list
+}
+
+func sameLayer(a, b layers.Layer) bool {
+	return maps.Equal(a.Attempts, b.Attempts) && a.Fallbacks == b.Fallbacks && a.Budget == b.Budget &&
+		a.Timeout == b.Timeout && a.PerTry == b.PerTry && a.Assumed == b.Assumed
 }
 
 // handsOf is what a workload states that it hands out, nil for nothing.
@@ -217,119 +257,21 @@ func (x *edges) configMaps(w *workload) []*manifest.Object {
 	return list
 }
 
-// readGateway reads a document as the configuration of a gateway.
-func readGateway(m *manifest.Object, d Document) (gateway, bool) {
-	switch {
-	case d.Root == nil:
-		return gateway{}, false
-	case listAt(d.Root, "model_list") != nil:
-		return readLiteLLM(m, d), true
-	case mapAt(d.Root, "providers") != nil && within(d.Root, "network_config", 0) != nil:
-		return readBifrost(m, d), true
-	case mapAt(d.Root, "retry") != nil || mapAt(d.Root, "strategy") != nil && listAt(d.Root, "targets") != nil:
-		return readPortkey(m, d), true
-	}
-	return gateway{}, false
-}
-
-func readLiteLLM(m *manifest.Object, d Document) gateway {
-	l := layers.Layer{Name: "LiteLLM router in " + placeName(m), Product: "litellm", Hands: layers.Proxied()}
-	n, known := 0, false
-	for _, path := range []string{"router_settings.num_retries", "litellm_settings.num_retries"} {
-		if valueAt(d.Root, path) != nil && !known {
-			n, known = intOr(d.Root, path, litellmRetries), true
-		}
-	}
-	if !known {
-		n, l.Assumed = litellmRetries, "LiteLLM's router retries twice where nothing is set"
-	}
-	l.Attempts = layers.Same(plusOne(n))
-	for class, name := range map[layers.Class]string{
-		layers.Connect: "InternalServerErrorRetries", layers.Server: "InternalServerErrorRetries",
-		layers.Reset: "TimeoutErrorRetries", layers.Capacity: "RateLimitErrorRetries",
-	} {
-		if path := "router_settings.retry_policy." + name; valueAt(d.Root, path) != nil {
-			l.Attempts[class] = plusOne(intOr(d.Root, path, n))
-		}
-	}
-	for _, settings := range []string{"router_settings", "litellm_settings"} {
-		for _, f := range listAt(d.Root, settings+".fallbacks") {
-			for _, to := range asMap(f) {
-				l.Fallbacks = max(l.Fallbacks, len(asList(to)))
-			}
-		}
-		l.Fallbacks = max(l.Fallbacks, len(listAt(d.Root, settings+".default_fallbacks")))
-	}
-	l.PerTry = max(span(d.Root, "router_settings.timeout"), 0)
-	if l.PerTry == 0 {
-		l.PerTry = span(d.Root, "litellm_settings.request_timeout")
-	}
-	g := gateway{step: newStep(m, d.Path, l)}
-	for _, e := range listAt(d.Root, "model_list") {
-		g.add(textOr(e, "litellm_params.api_base", modelHost(textAt(e, "litellm_params.model"))))
-	}
-	return g
-}
-
-// modelHost is the host of the provider that a model's name begins with.
-func modelHost(model string) string {
-	provider, _, ok := strings.Cut(model, "/")
-	switch {
-	case !ok || provider == "openai":
-		return "https://api.openai.com"
-	case provider == "anthropic":
-		return "https://api.anthropic.com"
-	case provider == "gemini":
-		return "https://generativelanguage.googleapis.com"
-	case provider == "mistral":
-		return "https://api.mistral.ai"
-	case provider == "groq":
-		return "https://api.groq.com"
+// providerHost is where a target goes that names its provider and no host.
+func providerHost(t peer.Target) string {
+	switch t.Provider {
+	case "openai":
+		return "api.openai.com"
+	case "anthropic":
+		return "api.anthropic.com"
+	case "gemini", "google":
+		return "generativelanguage.googleapis.com"
+	case "mistral":
+		return "api.mistral.ai"
+	case "groq":
+		return "api.groq.com"
 	}
 	return ""
-}
-
-func readBifrost(m *manifest.Object, d Document) gateway {
-	l := layers.Layer{Name: "Bifrost in " + placeName(m), Product: "bifrost", Hands: layers.Proxied()}
-	most := 0
-	g := gateway{}
-	providers := mapAt(d.Root, "providers")
-	for _, name := range sortedKeys(providers) {
-		most = max(most, intOr(providers[name], "network_config.max_retries", 0))
-		g.add(textOr(providers[name], "network_config.base_url", modelHost(name+"/")))
-	}
-	l.Attempts = layers.Same(plusOne(most))
-	g.step = newStep(m, d.Path, l)
-	return g
-}
-
-func readPortkey(m *manifest.Object, d Document) gateway {
-	l := layers.Layer{Name: "Portkey in " + placeName(m), Product: "portkey", Hands: layers.Proxied(), Attempts: map[layers.Class]int{}}
-	g := gateway{}
-	targets := listAt(d.Root, "targets")
-	for _, part := range append([]any{d.Root}, targets...) {
-		retry := mapAt(part, "retry")
-		if retry == nil {
-			continue
-		}
-		codes := wordsAt(retry, "on_status_codes")
-		if len(codes) == 0 {
-			codes = []string{"429", "500-504"}
-		}
-		for _, c := range codes {
-			for _, class := range codeClasses(c) {
-				l.Attempts[class] = max(l.Attempts[class], plusOne(intOr(retry, "attempts", 0)))
-			}
-		}
-	}
-	if textAt(d.Root, "strategy.mode") == "fallback" {
-		l.Fallbacks = max(len(targets)-1, 0)
-	}
-	for _, t := range targets {
-		g.add(textOr(t, "custom_host", modelHost(textAt(t, "provider")+"/")))
-	}
-	g.step = newStep(m, d.Path, l)
-	return g
 }
 
 func (g *gateway) add(url string) {

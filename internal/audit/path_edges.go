@@ -23,7 +23,6 @@ type edges struct {
 	workloads []*workload
 	of        map[*manifest.Object]*workload
 	bySpace   map[string][]*workload
-	byLabel   map[[3]string][]*workload // by namespace, key and value
 	behind    map[*manifest.Object][]*workload
 	covered   map[string]map[*workload][]*manifest.Object // by kind of what selects pods
 	routes    hosts
@@ -34,7 +33,8 @@ type edges struct {
 	ofGateway map[key][]*manifest.Object // routes by their Gateway
 	rules     map[string]*hosts          // DestinationRules by namespace
 	scalers   map[key][]*manifest.Object
-	served    []*workload // gateways
+	served    []*workload        // gateways
+	files     []*manifest.Object // configurations of gateways outside of the cluster
 	mesh      map[string]any
 	meshPlace *manifest.Object
 	ingresses map[string]any  // what ingress-nginx does for all, by its ConfigMap
@@ -65,7 +65,7 @@ func (g *Graph) edges() *edges {
 
 func newEdges(g *Graph) *edges {
 	x := &edges{
-		g: g, of: map[*manifest.Object]*workload{}, bySpace: map[string][]*workload{}, byLabel: map[[3]string][]*workload{},
+		g: g, of: map[*manifest.Object]*workload{}, bySpace: map[string][]*workload{},
 		behind: map[*manifest.Object][]*workload{}, covered: map[string]map[*workload][]*manifest.Object{},
 		attached: map[key][]attachment{}, backends: map[key][]*manifest.Object{}, ofGateway: map[key][]*manifest.Object{}, rules: map[string]*hosts{},
 		scalers: map[key][]*manifest.Object{}, made: map[string]key{}, perCaller: map[string]bool{},
@@ -75,10 +75,6 @@ func newEdges(g *Graph) *edges {
 		x.workloads = append(x.workloads, w)
 		x.of[o] = w
 		x.bySpace[o.Namespace] = append(x.bySpace[o.Namespace], w)
-		for k, v := range w.labels {
-			at := [3]string{o.Namespace, k, plainText(v)}
-			x.byLabel[at] = append(x.byLabel[at], w)
-		}
 		if g.Role(o) == Gateway {
 			x.served = append(x.served, w)
 		}
@@ -87,6 +83,11 @@ func newEdges(g *Graph) *edges {
 		for _, w := range x.labelled(s.Namespace, mapAt(s.Root, "spec.selector")) {
 			x.behind[s] = append(x.behind[s], w)
 			w.before = append(w.before, s)
+		}
+	}
+	for _, o := range g.Objects() {
+		if o.Group == manifest.FileGroup {
+			x.files = append(x.files, o)
 		}
 	}
 	x.cover()
@@ -130,19 +131,9 @@ func (x *edges) addGlobals() {
 
 // labelled are the workloads whose pods have all labels, none for no label.
 func (x *edges) labelled(namespace string, labels map[string]any) []*workload {
-	var fewest []*workload
-	first := true
-	for k, v := range labels {
-		list := x.byLabel[[3]string{namespace, k, plainText(v)}]
-		if first || len(list) < len(fewest) {
-			fewest, first = list, false
-		}
-	}
 	var found []*workload
-	for _, w := range fewest {
-		if subset(labels, w.labels) {
-			found = append(found, w)
-		}
+	for _, o := range x.g.labelled(namespace, labels) {
+		found = append(found, x.of[o])
 	}
 	return found
 }

@@ -83,7 +83,7 @@ func proxySpaces(o *manifest.Object) []string {
 // exported says whether an Istio object is visible in a namespace.
 func exported(o *manifest.Object, namespace string) bool {
 	to := wordsAt(o.Root, "spec.exportTo")
-	return len(to) == 0 && o.Kind != "" || slices.Contains(to, "*") || slices.Contains(to, namespace) ||
+	return len(to) == 0 || slices.Contains(to, "*") || slices.Contains(to, namespace) ||
 		slices.Contains(to, ".") && o.Namespace == namespace
 }
 

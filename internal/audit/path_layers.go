@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,8 +48,10 @@ type step struct {
 }
 
 func newStep(o *manifest.Object, path string, l layers.Layer) step {
-	l.File = o.Origin.File
-	l.Line, _ = o.Position(path)
+	l.File = cmp.Or(l.File, o.Origin.File)
+	if l.Line == 0 {
+		l.Line = placeOf(o, path).Line
+	}
 	return step{l, o, path}
 }
 
@@ -75,14 +78,18 @@ func (x *edges) sdk(w *workload, c Container, vars []variable, product string) s
 			break
 		}
 	}
-	for _, at := range []string{"spec.template.metadata", "metadata"} {
+	limit := time.Duration(0)
+	for _, at := range []string{"metadata", "spec.template.metadata"} {
 		place := at + ".annotations[" + RetriesAnnotation + "]"
 		if n, err := strconv.Atoi(textAt(w.o.Root, place)); err == nil && n >= 0 {
 			l.Attempts, l.Assumed, path = layers.Same(plusOne(n)), "", place
 		}
 		if d, err := Duration(w.o.Root, at+".annotations["+TimeoutAnnotation+"]"); err == nil && d > 0 {
-			l.Timeout = d
+			limit = d
 		}
+	}
+	if limit > 0 || l.Assumed == "" {
+		l.Timeout = limit // the default is not assumed of one who states something else
 	}
 	return newStep(w.o, path, l)
 }
@@ -195,7 +202,7 @@ func (x *edges) envoyGatewaySteps(route *manifest.Object, i int, rule any) []ste
 	policies := x.effective("BackendTrafficPolicy", route, rule)
 	retry, by := setting(policies, "spec.retry")
 	var list []step
-	if s, ok := x.routeStep(route, i, rule, retry != nil); ok {
+	if s, ok := x.routeStep(route, i, rule, retry); ok {
 		list = append(list, s)
 	}
 	limit, limiter := setting(policies, "spec.timeout.http.requestTimeout")
@@ -246,15 +253,16 @@ func fraction(budget any) float64 {
 	return n / 100
 }
 
-// routeStep is what the rule of a route of the Gateway API does by itself.
-func (x *edges) routeStep(o *manifest.Object, i int, rule any, replaced bool) (step, bool) {
+// routeStep is what the rule of a route of the Gateway API does by itself, its
+// retry left out where a policy has one instead.
+func (x *edges) routeStep(o *manifest.Object, i int, rule, instead any) (step, bool) {
 	l := layers.Layer{Name: o.Kind + " " + placeName(o), Product: "gateway-api", Hands: layers.Proxied()}
 	l.Timeout, l.PerTry = span(rule, "timeouts.request"), span(rule, "timeouts.backendRequest")
 	if o.Kind == "AIGatewayRoute" && valueAt(rule, "timeouts.request") == nil {
 		l.Timeout, l.Assumed = aiGatewayLimit, "60 s is Envoy AI Gateway's default"
 	}
 	path := fmt.Sprintf("spec.rules[%d]", i)
-	if retry := valueAt(rule, "retry"); retry != nil && !replaced {
+	if retry := valueAt(rule, "retry"); retry != nil && instead == nil {
 		words := append([]string{"reset"}, wordsAt(retry, "codes")...)
 		l.Attempts = repeating(words, plusOne(intOr(retry, "attempts", envoyRetries)))
 		if valueAt(retry, "attempts") == nil {

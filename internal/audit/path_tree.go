@@ -3,6 +3,8 @@ package audit
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,11 +26,16 @@ func Tree(out io.Writer, paths []Path, width int) error {
 	t := &tree{width: max(width, leastWidth)}
 	list := append([]Path{}, paths...)
 	worstFirst(list)
-	for i, p := range list {
+	for i := 0; i < len(list); {
 		if i > 0 {
 			t.line("", "", "")
 		}
-		t.path(p)
+		same := i + 1
+		for same < len(list) && alike(list[i], list[same]) {
+			same++
+		}
+		t.path(list[i], list[i+1:same])
+		i = same
 	}
 	if len(list) == 0 {
 		t.line("", "", "no path to a model was found")
@@ -39,14 +46,24 @@ func Tree(out io.Writer, paths []Path, width int) error {
 	return nil
 }
 
+// alike says whether two paths differ in where they end and in nothing else.
+func alike(a, b Path) bool {
+	return a.Client == b.Client && a.Container == b.Container && a.From == b.From && a.Host == b.Host && slices.Equal(a.Notes, b.Notes) &&
+		slices.EqualFunc(a.Layers, b.Layers, func(x, y PathLayer) bool {
+			return x.Name == y.Name && x.Place == y.Place && x.Path == y.Path && maps.Equal(x.Attempts, y.Attempts) && x.Fallbacks == y.Fallbacks &&
+				x.Budget == y.Budget && x.Timeout == y.Timeout && x.PerTry == y.PerTry
+		})
+}
+
 // tree is text of a width.
 type tree struct {
 	text  strings.Builder
 	width int
 }
 
-func (t *tree) path(p Path) {
-	title := p.Client.Kind + " " + p.Client.Namespace + "/" + p.Client.Name
+// path writes a path, and where others end that are like it.
+func (t *tree) path(p Path, others []Path) {
+	title := p.Client.String()
 	if !p.Known {
 		title = "unknown client of " + title
 	}
@@ -60,10 +77,16 @@ func (t *tree) path(p Path) {
 		how += ")"
 	}
 	t.line("", "  ", "calls "+how)
-	for i, l := range p.Layers {
-		t.layer(l, i, p)
+	for _, l := range p.Layers {
+		t.layer(l)
 	}
-	t.line("└─ ", "   ", "to "+p.To)
+	for i, end := range append([]Path{p}, others...) {
+		mark := "├─ "
+		if i == len(others) {
+			mark = "└─ "
+		}
+		t.line(mark, "   ", "to "+end.To)
+	}
 	t.table(p)
 	for _, f := range p.Nesting {
 		t.line("   ! ", "     ", "limits do not nest: "+f.Text)
@@ -73,7 +96,7 @@ func (t *tree) path(p Path) {
 	}
 }
 
-func (t *tree) layer(l PathLayer, i int, p Path) {
+func (t *tree) layer(l PathLayer) {
 	mark := ""
 	if l.Assumed != "" {
 		mark = " (assumed)"

@@ -71,7 +71,30 @@ func (x *edges) findPaths() map[*manifest.Object][]Path {
 			all[w.o] = x.pathsThrough(w)
 		}
 	}
+	for _, o := range x.files {
+		all[o] = x.pathsOfFile(o)
+	}
 	return all
+}
+
+// pathsOfFile are the ways through a gateway that is configured by a file of its
+// own: whoever calls it is unknown.
+func (x *edges) pathsOfFile(o *manifest.Object) []Path {
+	k := &walk{x: x, known: map[string]bool{}, begin: Path{Client: o.Ref(), client: o, Host: o.Name}}
+	start := trail{}.with(step{Layer: AssumedSDK()}).past(o)
+	for _, r := range x.g.gateways[o] {
+		for _, g := range routesAlike(r, o) {
+			t := start.with(g.step)
+			for _, a := range g.targets {
+				k.end(t, a.host)
+			}
+			if len(g.targets) == 0 {
+				k.end(t.noting("the configuration of %s names no host", o.Name), o.Name)
+			}
+		}
+	}
+	worstFirst(k.found)
+	return k.found
 }
 
 func (x *edges) pathsFrom(w *workload) []Path {
@@ -154,7 +177,9 @@ func (k *walk) call(t trail, w *workload, a address) {
 	switch {
 	case len(routes) == 0 && has && !a.tls && (x.service(a.host, w.o.Namespace) != nil || len(x.entries.named(host, nil)) > 0):
 		k.arrive(t.with(x.istioDefault(w, host)), w.o.Namespace, a.host)
-	case len(routes) == 0 || istio && (known && !has || a.tls):
+	case istio && a.tls:
+		k.arrive(t.noting("VirtualService %s does not see the call: it is TLS", placeName(routes[0])), w.o.Namespace, a.host)
+	case len(routes) == 0 || istio && known && !has:
 		k.arrive(t, w.o.Namespace, a.host)
 	default:
 		if istio && !known {
@@ -173,6 +198,9 @@ func (x *edges) istioDefault(w *workload, host string) step {
 	rules := traffic{rules: x.destinationRules(host, []string{w.o.Namespace}, w.o.Namespace)}
 	if b, _ := rules.section("retryBudget"); b != nil {
 		l.Budget = share(b, "percent", 20)
+	}
+	if l.Assumed == "" {
+		return newStep(x.meshPlace, "data[mesh]", l)
 	}
 	return newStep(w.o, "metadata", l)
 }
@@ -193,7 +221,7 @@ func (k *walk) arrive(t trail, namespace, host string) {
 	}
 	routes := x.routes.named(host, nil)
 	if len(routes) == 0 && !Provider(host) && len(x.entries.named(host, nil)) == 0 {
-		if routes = x.routes.any; len(routes) > maxAny {
+		if routes = kept(x.routes.any, x.g.On); len(routes) > maxAny {
 			t, routes = t.noting("%d routes name no host, none of them was followed", len(routes)), nil
 		} else if len(routes) > 0 {
 			t = t.noting("%s is taken to be served by a route that names no host", host)
@@ -249,7 +277,7 @@ func (k *walk) enterService(t trail, s *manifest.Object) {
 	t = t.with(k.x.serviceSteps(s)...)
 	behind := k.x.behind[s]
 	if name := textAt(s.Root, "spec.externalName"); name != "" && len(t.seen) < maxSteps {
-		k.arrive(t.past(s), s.Namespace, name+".") // a host outside, not a name of the cluster
+		k.arrive(t.past(s), s.Namespace, name)
 		return
 	}
 	if len(behind) == 0 {

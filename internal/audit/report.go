@@ -19,7 +19,7 @@ func (r *run) finding(c *Check, o *manifest.Object, h Hit) Finding {
 	f := Finding{
 		Key: keyOf(c.ID, o.Ref(), h.Container, h.Path), Check: c, ID: c.ID, Severity: c.Severity, Title: c.Title, State: Fail,
 		Object: o.Ref(), Container: h.Container, Place: placeOf(o, h.Path), Path: h.Path,
-		Observed: h.Observed, Expected: cmp.Or(h.Expected, c.Expected), Related: []RelatedPlace{}, Incidents: r.incidents(c.ID), Drill: c.Drill,
+		Observed: h.Observed, Expected: cmp.Or(h.Expected, c.Expected), Related: []RelatedPlace{}, Incidents: r.incidents(c.ID), Drill: c.Drill, on: o,
 	}
 	if h.Line > 0 {
 		f.Place.Line, f.Place.Column = h.Line, 1
@@ -99,10 +99,11 @@ func (r *Report) count(excused int) {
 	type pair struct {
 		id string
 		o  manifest.Ref
+		on *manifest.Object
 	}
 	state := map[pair]State{}
 	for _, f := range r.Findings {
-		if p := (pair{f.ID, f.Object}); state[p] != Fail {
+		if p := (pair{f.ID, f.Object, f.on}); state[p] != Fail {
 			state[p] = f.State
 		}
 	}

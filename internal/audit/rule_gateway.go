@@ -58,16 +58,17 @@ type reading struct {
 }
 
 // readings reads the configurations of gateways in an object.
-func readings(o *manifest.Object, given []*manifest.Object) (list []reading, problems []manifest.Problem) {
+func readings(o *manifest.Object, files *peer.Files) (list []reading, problems []manifest.Problem) {
 	if o.Group == manifest.FileGroup {
-		g, notes := peer.Read(o, given...)
+		g, notes := peer.Read(o, files)
 		if g != nil {
 			list = append(list, reading{gateway: g, doc: o})
 		}
 		return list, notes
 	}
+	inside := peer.NewFiles(o.Embedded())
 	for _, e := range o.Embedded() {
-		g, notes := peer.Read(e, o.Embedded()...)
+		g, notes := peer.Read(e, inside)
 		if g == nil {
 			continue
 		}
@@ -78,35 +79,27 @@ func readings(o *manifest.Object, given []*manifest.Object) (list []reading, pro
 	return list, problems
 }
 
-// leads says by which route the configurations lead to a model, "" for none.
+// leads is the product of a configuration that leads to a model, "" for none.
 func leads(list []reading) string {
 	for _, r := range list {
 		for _, route := range r.gateway.Routes {
 			if route.Models != "" {
-				return "configuration of " + r.gateway.Product + ", which " + route.Models
+				return r.gateway.Product
 			}
 		}
 	}
 	return ""
 }
 
-// maxGiven bounds the files among which the includes of one are looked for.
-const maxGiven = 200
-
 // readGateways reads all configurations once; what could not be read of them is
 // noted when they lead to models.
 func (g *Graph) readGateways() {
-	var given []*manifest.Object
-	for _, o := range g.all {
-		if o.Group == manifest.FileGroup && o.Kind == peer.Nginx && len(given) < maxGiven {
-			given = append(given, o)
-		}
-	}
+	files := peer.NewFiles(g.all)
 	for _, o := range g.all {
 		if o.Group != manifest.FileGroup && len(o.Embedded()) == 0 {
 			continue
 		}
-		list, problems := readings(o, given)
+		list, problems := readings(o, files)
 		g.gateways[o] = list
 		if leads(list) != "" || o.Group == manifest.FileGroup {
 			g.problems = append(g.problems, problems...)
@@ -127,6 +120,7 @@ func (g *Graph) Peers(o *manifest.Object) []*peer.Gateway {
 type view struct {
 	reading
 	peer.Route
+	graph *Graph
 }
 
 // mark is what a check finds on a route.
@@ -157,17 +151,21 @@ func eachRoute(id string, look func(view) []mark) Rule {
 				continue
 			}
 			said := map[string]int{} // by line: where the hit is
+			more := map[int]int{}    // routes that a hit is of too
 			for _, route := range r.gateway.Routes {
 				if route.Models == "" {
 					continue
 				}
-				for _, m := range look(view{r, route}) {
+				for _, m := range look(view{r, route, g}) {
 					if m.open != "" {
 						open = cmp.Or(open, "route "+route.Name+": "+m.open)
 						continue
 					}
-					hits = addHit(hits, said, hitOf(r, route, m), m.once)
+					hits = addHit(hits, said, more, hitOf(r, route, m), m.once)
 				}
+			}
+			for i, n := range more {
+				hits[i].Observed += fmt.Sprintf(" (and of %s)", plural(n, "more route", "more routes"))
 			}
 		}
 		if len(hits) == 0 && open != "" {
@@ -178,13 +176,14 @@ func eachRoute(id string, look func(view) []mark) Rule {
 }
 
 // addHit takes one setting that bears on several routes as one hit.
-func addHit(hits []Hit, said map[string]int, h Hit, once bool) []Hit {
+func addHit(hits []Hit, said map[string]int, more map[int]int, h Hit, once bool) []Hit {
 	key := fmt.Sprint(h.Line, h.Path)
 	if once {
 		key = ""
 	}
 	if i, ok := said[key]; ok {
 		hits[i].Container = ""
+		more[i]++
 		return hits
 	}
 	said[key] = len(hits)
@@ -242,29 +241,22 @@ func callsOf(n int) string {
 
 // covered says that RTY-019 or RTY-020 reports the retries of the configuration.
 func covered(v view) bool {
-	over := func(path string, most float64) bool {
-		n, err := Number(v.doc.Root, path)
-		return err == nil && n > most
-	}
-	switch v.gateway.Product {
-	case peer.LiteLLM:
-		return over("router_settings.num_retries", 2) || over("litellm_settings.num_retries", 2) ||
-			over("router_settings.retry_policy.RateLimitErrorRetries", 0)
-	case peer.Portkey:
-		targets, _ := List(v.doc.Root, "targets")
-		return over("retry.attempts", 2) || slices.ContainsFunc(targets, func(t any) bool {
-			n, err := Number(t, "retry.attempts")
-			return err == nil && n > 2
-		})
-	case peer.Bifrost:
-		providers, _ := Object(v.doc.Root, "providers")
-		for _, p := range providers {
-			if n, err := Number(p, "network_config.max_retries"); err == nil && n > 2 {
-				return true
-			}
+	for _, id := range []string{"RTY-019", "RTY-020"} {
+		if c, ok := Find(id); ok && slices.Contains(c.Kinds, v.gateway.Product) && v.graph.fires(c, v.doc) {
+			return true
 		}
 	}
 	return false
+}
+
+// fires says whether the expression of a check holds for a gateway's document.
+func (g *Graph) fires(c *Check, doc *manifest.Object) bool {
+	all, err := programs()
+	if err != nil || doc.Root == nil {
+		return false
+	}
+	out, _, err := all[c.ID].when.Eval(&scene{g, doc, element{it: doc.Root}})
+	return err == nil && out.Value() == true
 }
 
 func noBudget(v view) []mark {
@@ -296,7 +288,9 @@ func manyAttempts(v view) []mark {
 	}
 	connects, sure := v.Retry.Most(layers.Connect)
 	if connects.V > mostConnects {
-		return fails(connects.Spot, "%s after a failed connection", callsOf(connects.V))
+		m := fails(connects.Spot, "%s after a failed connection", callsOf(connects.V))
+		m[0].once = connects.State == peer.Default // what is not set is the same for all
+		return m
 	}
 	if !known || !sure {
 		return cannotTell("the number of attempts is not in the file")
@@ -311,7 +305,7 @@ func multiplied(v view) []mark {
 		return nil
 	}
 	if most.V > 1 && most.V*(1+after) > mostTogether {
-		return fails(most.Spot, "%s at each of %d places: %d", callsOf(most.V), 1+after, most.V*(1+after))
+		return fails(most.Spot, "up to %s at each of %d places: %d", callsOf(most.V), 1+after, most.V*(1+after))
 	}
 	if !known {
 		return cannotTell("the number of attempts is not in the file")

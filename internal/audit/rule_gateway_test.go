@@ -60,6 +60,9 @@ func TestGatewayExamples(t *testing.T) {
 				if (want == "fail") != (len(r.Findings) > 0) {
 					t.Fatalf("findings %+v, open %+v", r.Findings, r.Open)
 				}
+				if c.ID == "GWY-012" && len(r.Findings) > 1 {
+					t.Errorf("a loop is said more than once: %+v", r.Findings)
+				}
 				if want == "pass" && len(r.Open) > 0 {
 					t.Errorf("open %+v", r.Open)
 				}
@@ -155,3 +158,93 @@ func TestGatewayUnknown(t *testing.T) {
 		t.Errorf("findings %+v, open %+v, problems %+v", r.Findings, r.Open, r.Problems)
 	}
 }
+
+// TestGatewayOnPath: what a proxy's file repeats multiplies with what stands
+// before and behind it: a client's 3, the proxy's 6, the router's 3.
+func TestGatewayOnPath(t *testing.T) {
+	in := gatewayInput(t, map[string]string{"path.yaml": pathYAML})
+	most, layers := 0, 0
+	for _, p := range Paths(NewGraph(in.Objects, Options{})) {
+		if p.Worst.Calls > most {
+			most, layers = p.Worst.Calls, len(p.Layers)
+		}
+	}
+	if most != 54 || layers != 3 {
+		t.Errorf("%d calls over %d layers", most, layers)
+	}
+}
+
+const pathYAML = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app, namespace: llm}
+spec:
+  template:
+    metadata: {labels: {app: app}}
+    spec:
+      containers:
+      - name: app
+        image: ghcr.io/acme/app:1
+        env: [{name: OPENAI_BASE_URL, value: "http://edge.llm/v1"}, {name: OPENAI_API_KEY, value: x}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: edge, namespace: llm}
+spec: {selector: {app: edge}, ports: [{port: 80}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: edge, namespace: llm}
+spec:
+  selector: {matchLabels: {app: edge}}
+  template:
+    metadata: {labels: {app: edge}}
+    spec:
+      containers: [{name: envoy, image: "envoyproxy/envoy:v1.36.0"}]
+      volumes: [{name: c, configMap: {name: edge}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: edge, namespace: llm}
+data:
+  envoy.yaml: |
+    static_resources:
+      listeners:
+      - filter_chains:
+        - filters:
+          - typed_config:
+              route_config:
+                virtual_hosts:
+                - name: llm
+                  routes:
+                  - match: {prefix: /v1/}
+                    route: {cluster: litellm, timeout: 60s, retry_policy: {retry_on: 5xx, num_retries: 5}}
+      clusters:
+      - name: litellm
+        load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: litellm.llm, port_value: 4000}}}}]}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: litellm, namespace: llm}
+spec: {selector: {app: litellm}, ports: [{port: 4000}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: litellm, namespace: llm}
+spec:
+  selector: {matchLabels: {app: litellm}}
+  template:
+    metadata: {labels: {app: litellm}}
+    spec:
+      containers: [{name: litellm, image: "ghcr.io/berriai/litellm:main"}]
+      volumes: [{name: c, configMap: {name: litellm}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: litellm, namespace: llm}
+data:
+  config.yaml: |
+    model_list:
+    - model_name: chat
+      litellm_params: {model: azure/chat, api_base: "https://swe.openai.azure.com"}
+    router_settings: {num_retries: 2}
+`

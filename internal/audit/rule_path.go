@@ -39,34 +39,41 @@ func tooManyAttempts(g *Graph, o *manifest.Object) []Hit {
 	return onePerPlace(hits)
 }
 
-// repeatedTwice: two layers that were read repeat after the same failure. With
-// an unknown client only what was read counts.
+// repeatedTwice: two layers repeat after the same failure. With an unknown client
+// only layers that were read count.
 func repeatedTwice(g *Graph, o *manifest.Object) []Hit {
 	var hits []Hit
 	for _, p := range PathsOf(g, o) {
-		for _, product := range p.Products {
-			repeats := product.Repeats
-			if !p.Known && len(repeats) > 0 {
-				repeats = repeats[1:]
-			}
-			overload := product.Class == layers.Server || product.Class == layers.Capacity
-			if overload && slices.Contains(p.Repeated, product.Class) && len(repeats) > 1 {
-				hits = append(hits, p.hit(fmt.Sprintf("%s is repeated by %s", classesText(p), strings.Join(repeats, " and "))))
-				break
-			}
+		if twice := p.twice(); twice != "" {
+			hits = append(hits, p.hit("repeated "+twice))
 		}
 	}
 	return onePerPlace(hits)
 }
 
-func classesText(p Path) string {
-	var list []string
-	for _, c := range p.Repeated {
-		if c == layers.Server || c == layers.Capacity {
-			list = append(list, string(c))
+// twice says which layers repeat a class that another repeats too, of those that
+// an overload shows as; "" for none.
+func (p Path) twice() string {
+	var classes, by []string
+	for _, product := range p.Products {
+		repeats := product.Repeats
+		if !p.Known && len(repeats) > 0 {
+			repeats = repeats[1:]
 		}
+		if len(repeats) < 2 || product.Class != layers.Server && product.Class != layers.Capacity {
+			continue
+		}
+		text := "by " + strings.Join(repeats, " and by ")
+		if n := len(by); n > 0 && by[n-1] == text {
+			classes[n-1] += " and " + string(product.Class)
+			continue
+		}
+		classes, by = append(classes, "after "+string(product.Class)), append(by, text)
 	}
-	return strings.Join(list, " and ")
+	for i := range by {
+		classes[i] += " " + by[i]
+	}
+	return strings.Join(classes, "; ")
 }
 
 // hit is a finding on the workload where a path begins, with its layers.

@@ -167,13 +167,14 @@ var limiters = map[string][]string{
 // routeNoLimit: calls come in through a route that no rate limit covers.
 func routeNoLimit(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
+	var hits []Hit
 	for i, rule := range listAt(o.Root, "spec.rules") {
 		if len(live(rule)) == 0 || x.limited(o, rule) {
 			continue // without backends it only redirects or refuses
 		}
-		return []Hit{{Path: fmt.Sprintf("spec.rules[%d]", i), Observed: "no rate limit on the route or its Gateway"}}
+		hits = append(hits, Hit{Path: fmt.Sprintf("spec.rules[%d]", i), Observed: "no rate limit on the route or its Gateway"})
 	}
-	return nil
+	return hits
 }
 
 func (x *edges) limited(o *manifest.Object, rule any) bool {

@@ -8,6 +8,9 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v4"
+	"pgregory.net/rapid"
+
+	"github.com/hourthree/hourthree/internal/manifest"
 )
 
 // nearCase is a set of objects that a rule nearly fires on, or nearly does not.
@@ -59,10 +62,63 @@ func hitsOf(t *testing.T, id, text string) []Hit {
 	return hits
 }
 
+// Whatever stands in an object, rules and paths give an answer: what is of
+// another type than it should be is as if it were absent.
+func TestRulesSurviveWrongTypes(t *testing.T) {
+	var text []string
+	for _, name := range []string{"seven", "everyday", "mesh", "kong", "unknown", "products"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "paths", name+".yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, string(data))
+	}
+	text = append(text, manyObjects(perStack, true))
+	rapid.Check(t, func(rt *rapid.T) {
+		var list []*manifest.Object
+		for _, part := range text {
+			list = append(list, objects(t, part)...)
+		}
+		for range rapid.IntRange(1, 12).Draw(rt, "changes") {
+			o := list[rapid.IntRange(0, len(list)-1).Draw(rt, "object")]
+			for _, k := range []string{"spec", "data", "metadata"} {
+				if v, ok := o.Root[k]; ok {
+					o.Root[k] = wrong(rt, v, 0)
+				}
+			}
+		}
+		g := NewGraph(list, Options{})
+		allRules(t, g)
+		treeOf(t, Paths(g), 60)
+	})
+}
+
+// wrong is v with one value in it replaced by one of another type.
+func wrong(t *rapid.T, v any, depth int) any {
+	stop := rapid.IntRange(0, 5).Draw(t, "stop") == 0 && depth > 0
+	switch v := v.(type) {
+	case map[string]any:
+		if !stop && len(v) > 0 {
+			k := rapid.SampledFrom(sortedKeys(v)).Draw(t, "key")
+			v[k] = wrong(t, v[k], depth+1)
+			return v
+		}
+	case []any:
+		if !stop && len(v) > 0 {
+			i := rapid.IntRange(0, len(v)-1).Draw(t, "index")
+			v[i] = wrong(t, v[i], depth+1)
+			return v
+		}
+	}
+	return rapid.SampledFrom([]any{
+		nil, "", "x", "-1", "9999999999999", 0.0, -1.0, 1e300, true, []any{}, []any{nil, "a", 1.0}, map[string]any{}, map[string]any{"": []any{map[string]any{}}},
+	}).Draw(t, "value")
+}
+
 func TestNearMissesOfRules(t *testing.T) {
-	files, _ := filepath.Glob("testdata/near/*-graph.yaml")
+	files, _ := filepath.Glob("testdata/near/graph/*.yaml")
 	count := map[string]int{}
-	for _, name := range append(files, "testdata/near/PTH.yaml") {
+	for _, name := range files {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

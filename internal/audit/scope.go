@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -95,12 +96,10 @@ func (s *scope) seed(o *manifest.Object) {
 		s.mark(o, "kind "+o.Kind)
 	case o.Group == manifest.FileGroup:
 		s.mark(o, "configuration of "+o.Kind)
-	case leads(s.g.gateways[o]) != "":
-		s.mark(o, leads(s.g.gateways[o]))
 	}
 	if kindOf(o) == "ConfigMap" {
 		s.g.texts[o] = documents(o)
-		if s.products[o] = productOf(s.g.texts[o]); s.products[o] != "" {
+		if s.products[o] = cmp.Or(productOf(s.g.texts[o]), leads(s.g.gateways[o])); s.products[o] != "" {
 			s.mark(o, "configuration of "+s.products[o])
 		}
 	}

@@ -173,18 +173,22 @@ func Quantity(root any, path string) (float64, error) {
 	case float64:
 		return v, nil
 	case string:
-		v = strings.TrimSpace(v)
-		if n, err := strconv.ParseFloat(v, 64); err == nil && !math.IsNaN(n) && !math.IsInf(n, 0) {
+		if n, ok := quantityOf(strings.TrimSpace(v)); ok {
 			return n, nil
-		}
-		digits := strings.TrimRight(v, "numkMGTPEi")
-		if factor, ok := suffixes[v[len(digits):]]; ok {
-			if n, err := strconv.ParseFloat(digits, 64); err == nil {
-				return n * factor, nil
-			}
 		}
 	}
 	return 0, fault(path, "a quantity")
+}
+
+func quantityOf(text string) (float64, bool) {
+	digits := strings.TrimRight(text, "numkKMGTPEi")
+	factor, known := suffixes[text[len(digits):]]
+	n, err := strconv.ParseFloat(digits, 64)
+	if strings.HasSuffix(digits, ".") || err != nil || !known { // 1e3 and 12E6 are numbers too
+		factor = 1
+		n, err = strconv.ParseFloat(text, 64)
+	}
+	return n * factor, err == nil && !math.IsNaN(n) && !math.IsInf(n, 0)
 }
 
 // Words are the words of the text or list at path, cut at commas and blanks.

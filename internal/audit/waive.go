@@ -131,7 +131,7 @@ func meant(id string) string {
 
 // inline collects what looks like a waiver in an object, right or misplaced.
 func (w *waiving) inline(o *manifest.Object, value any, path string, depth int) {
-	if depth > deepest || path == "metadata.managedFields" {
+	if depth > deepest {
 		return
 	}
 	switch v := value.(type) {

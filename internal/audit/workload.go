@@ -124,14 +124,30 @@ func (g *Graph) Behind(service *manifest.Object) []*manifest.Object {
 	return g.labelled(service.Namespace, selector)
 }
 
-// labelled are the workloads of a namespace whose pods have all labels.
+// indexPods finds workloads by the labels of their pods.
+func (g *Graph) indexPods() {
+	for _, o := range g.Workloads() {
+		for k, v := range PodLabels(o) {
+			at := [3]string{o.Namespace, k, fmt.Sprint(v)}
+			g.pods[at] = append(g.pods[at], o)
+		}
+	}
+}
+
+// labelled are the workloads of a namespace whose pods have all labels: those of
+// the rarest label are looked at.
 func (g *Graph) labelled(namespace string, labels map[string]any) []*manifest.Object {
+	var fewest []*manifest.Object
+	first := true
+	for k, v := range labels {
+		if some := g.pods[[3]string{namespace, k, fmt.Sprint(v)}]; first || len(some) < len(fewest) {
+			fewest, first = some, false
+		}
+	}
 	var list []*manifest.Object
-	for _, k := range workloadKinds[:4] {
-		for _, o := range g.In(k, namespace) {
-			if subset(labels, PodLabels(o)) {
-				list = append(list, o)
-			}
+	for _, o := range fewest {
+		if subset(labels, PodLabels(o)) {
+			list = append(list, o)
 		}
 	}
 	return list

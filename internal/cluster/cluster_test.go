@@ -334,7 +334,7 @@ func TestNoCluster(t *testing.T) {
 	s := kubetest.New(t, objects)
 	c := open(t, s, Options{})
 	s.Close()
-	if _, err := c.List(context.Background()); err == nil || !strings.Contains(err.Error(), "can be reached from here") {
+	if _, err := c.List(context.Background()); err == nil || !strings.Contains(err.Error(), "can be reached from here") || strings.Contains(err.Error(), "Get ") {
 		t.Error(err)
 	}
 }
@@ -511,6 +511,17 @@ func TestGuard(t *testing.T) {
 	for _, elsewhere := range []string{"http://other.example/k8s/cluster-1/api", "https://" + base.Host + "/k8s/cluster-1/api", "http://" + base.Host + "/api"} {
 		if err := send(g, http.MethodGet, elsewhere); err == nil {
 			t.Errorf("%s was sent", elsewhere)
+		}
+	}
+	for _, hosts := range [][2]string{{"other.example", base.Host}, {base.Host, "other.example"}} { // of the address, of the header
+		r, err := http.NewRequest(http.MethodGet, "http://"+hosts[0]+"/k8s/cluster-1/api", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = hosts[1]
+		if resp, err := g.RoundTrip(r); err == nil {
+			resp.Body.Close()
+			t.Errorf("%v was sent", hosts)
 		}
 	}
 	if next.asked != sent {

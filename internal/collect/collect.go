@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/cluster"
@@ -28,6 +29,7 @@ type Options struct {
 	Namespaces []string // of a cluster, that are read; empty for all
 	MaxFile    int64    // bytes, 0 for the default of package manifest
 	MaxTotal   int64
+	Timeout    time.Duration // of reading a cluster, 0 for the default of package cluster
 }
 
 // Cluster says whether a cluster is read.
@@ -131,7 +133,7 @@ func (c *Collected) live(ctx context.Context, o Options) error {
 // nothing else. It sends nothing.
 func Open(o Options) (*cluster.Cluster, error) {
 	return cluster.Open(cluster.Options{
-		Kubeconfig: o.Kubeconfig, Context: o.Context, Namespaces: slices.Clone(o.Namespaces), Resources: Resources(),
+		Kubeconfig: o.Kubeconfig, Context: o.Context, Namespaces: slices.Clone(o.Namespaces), Resources: Resources(), Timeout: o.Timeout,
 	})
 }
 

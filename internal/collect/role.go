@@ -3,8 +3,20 @@ package collect
 import (
 	"bytes"
 
+	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/cluster"
 )
+
+// Gaps are the kinds that cannot be read.
+func Gaps(rights []cluster.Right) []audit.Gap {
+	var list []audit.Gap
+	for _, r := range rights {
+		if !r.Readable {
+			list = append(list, audit.Gap{Resource: audit.Resource(r.Resource), Reason: audit.Reason(r.Reason), Detail: r.Detail})
+		}
+	}
+	return list
+}
 
 // RoleOptions say what kind of role is wanted.
 type RoleOptions struct {

@@ -120,6 +120,10 @@ func TestNesting(t *testing.T) {
 		},
 		{"a hundredth is allowed", []Layer{{Timeout: 60 * s, PerTry: 20200 * time.Millisecond, Attempts: Same(3)}}, nil},
 		{
+			"tries that last longer than can be counted", []Layer{{Timeout: s, PerTry: math.MaxInt64 / 2, Attempts: Same(3)}},
+			[]Fault{{Takes: math.MaxInt64, Limit: s, Tries: 3}},
+		},
+		{
 			"tries without a limit of their own", []Layer{{Timeout: 60 * s}, {PerTry: 30 * s, Attempts: Same(4)}},
 			[]Fault{{Outer: 0, Inner: 1, Takes: 120 * s, Limit: 60 * s}},
 		},

@@ -100,17 +100,6 @@ func Repeated(list []Product) []Class {
 	return classes
 }
 
-// Assumed are the indexes of the layers whose numbers were not read.
-func Assumed(path []Layer) []int {
-	var list []int
-	for i, l := range path {
-		if l.Assumed != "" {
-			list = append(list, i)
-		}
-	}
-	return list
-}
-
 // times multiplies numbers from 1 on and stays at Most.
 func times(a, b int) int {
 	a, b = min(max(a, 1), Most), min(max(b, 1), Most)

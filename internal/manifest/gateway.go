@@ -108,11 +108,12 @@ func productOfText(name string, text []byte) string {
 	if d.looksJSON() || bytes.Contains(d.text, []byte("apiVersion")) {
 		return ""
 	}
-	block := nginxBlock.Match(d.text)
 	switch {
-	case !block && haproxy.Match(d.text) && haproxyKey.Match(d.text):
+	case nginxBlock.Match(d.text):
+		return Nginx
+	case haproxy.Match(d.text) && haproxyKey.Match(d.text):
 		return HAProxy
-	case block, strings.HasSuffix(name, ".conf") && nginxLine.Match(d.text):
+	case strings.HasSuffix(name, ".conf") && nginxLine.Match(d.text):
 		return Nginx
 	}
 	return ""

@@ -1,7 +1,9 @@
 // Package manifest reads what an audit looks at from files: Kubernetes objects
 // and configurations of gateways, each with the place where every field stands.
 // It decides what is an object and what a fault of the input is; it never
-// judges an object, never follows a reference, and never reads from a network.
+// judges an object, never follows a reference, never keeps the values of a
+// Secret, and never reads from a network. What it reads is bounded in every way,
+// and a fault costs the one document that it is in.
 package manifest
 
 import (

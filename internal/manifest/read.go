@@ -66,7 +66,7 @@ type Set struct {
 // be said: a path that is not there, or ctx is done.
 func Read(ctx context.Context, opts Options) (*Set, error) {
 	opts.setDefaults()
-	r := &reader{opts: opts, left: opts.MaxTotal, entries: opts.MaxEntries, seen: map[string]bool{}}
+	r := &reader{opts: opts, left: opts.MaxTotal, entries: opts.MaxEntries, seen: map[string]bool{}, skip: map[string]bool{}}
 	for _, path := range opts.Paths {
 		if err := r.path(ctx, path); err != nil {
 			return nil, err
@@ -90,6 +90,7 @@ type reader struct {
 	docs    int
 	unread  int
 	seen    map[string]bool // real paths
+	skip    map[string]bool // paths of files in folders that are no objects
 	pieces  []piece
 }
 

@@ -326,7 +326,7 @@ func TestFolders(t *testing.T) {
 		"a.yaml": one("a"), "b/c.yml": one("c"), "b/d.json": `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"d"}}`,
 		"readme.md": "x", ".git/e.yaml": one("e"), "node_modules/f.yaml": one("f"), ".g.yaml": one("g"),
 		"chart/Chart.yaml": "apiVersion: v2\nname: x\n", "chart/values.yaml": "a: 1\n", "chart/templates/h.yaml": "{{ x }}", "chart/crds/i.yaml": one("i"),
-		"k/kustomization.yaml": "resources: [j.yaml]\npatches:\n- path: p.yaml\n- patch: |\n    x\npatchesStrategicMerge: [./q.yaml]\n", "k/j.yaml": one("j"), "k/p.yaml": one("j"), "k/q.yaml": one("j"),
+		"k/kustomization.yaml": "resources: [j.yaml]\npatches:\n- path: p.yaml\n- patch: |\n    x\npatchesStrategicMerge: [./q.yaml, patches/r.yaml]\n", "k/patches/r.yaml": one("r"), "k/j.yaml": one("j"), "k/p.yaml": one("j"), "k/q.yaml": one("j"),
 		"n/nginx.conf": "http {\n}\n", "n/h.cfg": "defaults\n  mode http\n", "n/setup.cfg": "[metadata]\nname = x\n",
 	})
 	if err := os.Symlink(dir, filepath.Join(dir, "b", "loop")); err != nil {

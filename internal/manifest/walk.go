@@ -34,10 +34,10 @@ func (r *reader) folder(ctx context.Context, dir string, depth int) error {
 		r.note(Problem{File: name, What: "cannot be read: " + reason(err), Remedy: "make it readable, or leave it out", Lost: true})
 		return nil
 	}
-	chart, skip := r.special(name, entries)
+	chart := r.special(name, entries)
 	for _, e := range entries {
 		full := filepath.Join(dir, e.Name())
-		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || skip[e.Name()] || skip[filepath.ToSlash(full)] {
+		if strings.HasPrefix(e.Name(), ".") || e.Name() == "node_modules" || r.skip[filepath.ToSlash(full)] {
 			continue
 		}
 		if chart && (e.Name() == "templates" || e.Name() == "charts" || strings.HasPrefix(e.Name(), "values")) {
@@ -100,26 +100,25 @@ func (r *reader) list(dir string) ([]os.DirEntry, error) {
 }
 
 // special finds Helm charts and Kustomize folders, whose files are not what
-// will be applied. skip are names, or paths, of files that are left out.
-func (r *reader) special(dir string, entries []os.DirEntry) (chart bool, skip map[string]bool) {
-	skip = map[string]bool{}
+// will be applied, and notes which of them are left out.
+func (r *reader) special(dir string, entries []os.DirEntry) (chart bool) {
 	for _, e := range entries {
 		switch e.Name() {
 		case "Chart.yaml":
 			chart = true
-			skip["Chart.yaml"], skip["Chart.lock"] = true, true
+			r.skip[path.Join(dir, e.Name())] = true
 			r.note(Problem{File: dir, Lost: true, What: "is a Helm chart that is not rendered; its templates were not read",
 				Remedy: "render first: helm template NAME " + dir + " | hourthree audit -"})
 		case "kustomization.yaml", "kustomization.yml", "Kustomization":
 			for _, p := range r.patches(filepath.Join(dir, e.Name())) {
-				skip[path.Join(dir, p)] = true
+				r.skip[path.Join(dir, p)] = true
 			}
-			skip[e.Name()] = true
+			r.skip[path.Join(dir, e.Name())] = true
 			r.note(Problem{File: path.Join(dir, e.Name()), What: "is a Kustomize file that is not built: its patches are not applied, the files are judged as they stand",
 				Remedy: "build first: kustomize build " + dir + " | hourthree audit -"})
 		}
 	}
-	return chart, skip
+	return chart
 }
 
 // patches are the files that a Kustomize file applies to others: they are parts

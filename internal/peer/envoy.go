@@ -110,7 +110,7 @@ func (e *envoy) add(vh, n node, m envoyManager, name string) {
 	route.More = cluster.o == nil || eds
 	route.Models = evidence(route.Targets, name, match, label)
 	route.Retry = envoyRetry(vh, action, cluster)
-	route.Timers = envoyTimers(action, cluster, m, route.Retry)
+	route.Timers = envoyTimers(action, envoyPolicy(vh, action), cluster, m)
 	if cluster.o != nil {
 		route.Breaker = envoyBreaker(cluster, len(route.Targets))
 		t := envoyThresholds(cluster)
@@ -168,13 +168,17 @@ var envoyOn = map[string][]layers.Class{
 	"http3-post-connect-fail": {layers.Connect},
 }
 
-func envoyRetry(vh, action, cluster node) Retry {
+// envoyPolicy is the retry policy of a route, else of its virtual host.
+func envoyPolicy(vh, action node) node {
 	p := action.first("retry_policy", "retryPolicy")
-	if !p.is() {
-		if own := vh.first("retry_policy", "retryPolicy"); own.is() {
-			p = own
-		}
+	if own := vh.first("retry_policy", "retryPolicy"); !p.is() && own.is() {
+		return own
 	}
+	return p
+}
+
+func envoyRetry(vh, action, cluster node) Retry {
+	p := envoyPolicy(vh, action)
 	out := Retry{Spot: p.spot(), Attempts: attempts(byDefault(1, p.spot()))}
 	on := p.first("retry_on", "retryOn").str()
 	if on == "" {
@@ -234,12 +238,9 @@ func envoyBudget(out Retry, cluster node) Retry {
 	return out
 }
 
-func envoyTimers(action, cluster node, m envoyManager, retry Retry) Timers {
+func envoyTimers(action, policy, cluster node, m envoyManager) Timers {
 	t := Timers{Total: action.at("timeout").text(15 * time.Second)}
-	t.PerTry = byDefault(time.Duration(0), retry.Spot)
-	if p := action.first("retry_policy", "retryPolicy"); p.is() {
-		t.PerTry = p.first("per_try_timeout", "perTryTimeout").text(0)
-	}
+	t.PerTry = policy.first("per_try_timeout", "perTryTimeout").text(0)
 	idle := action.first("idle_timeout", "idleTimeout")
 	if !idle.is() && m.idle.o != nil && m.idle.is() {
 		idle = m.idle

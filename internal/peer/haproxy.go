@@ -105,7 +105,11 @@ func (h *haproxyFile) add(s *section) {
 		route.Targets = append(route.Targets, t)
 		route.More = route.More || host == ""
 	}
-	route.Models = evidence(route.Targets, s.name)
+	names := []string{s.name}
+	for _, l := range servers {
+		names = append(names, l.word(2))
+	}
+	route.Models = evidence(route.Targets, names...)
 	route.Retry = h.retry(s)
 	route.Timers = Timers{Connect: h.time(s, "connect"), Idle: h.time(s, "server")}
 	h.servers(s, servers, &route)

@@ -63,17 +63,29 @@ func (k kong) service(s node) {
 	if len(routes) == 0 {
 		routes = []node{{o: s.o, path: s.path}}
 	}
-	seen := false
+	at := -1 // where the service's own route stands
 	for _, rt := range routes {
 		plugins := k.plugins(s, rt)
 		ai := find(plugins, "ai-proxy", "ai-proxy-advanced")
 		own := ai.is() && strings.HasPrefix(ai.path, rt.path+".") && rt.path != s.path
-		if seen && !own {
-			continue // the service is read already; its other routes differ in nothing we read
+		if own || at < 0 {
+			k.add(s, rt, plugins, ai, own)
 		}
-		seen = seen || !own
-		k.add(s, rt, plugins, ai, own)
+		switch {
+		case own:
+		case at < 0:
+			at = len(k.r.g.Routes) - 1
+		default: // its other routes differ in their limits only
+			if l := kongLimits(rt, plugins); weaker(l, k.r.g.Routes[at].Limits) {
+				k.r.g.Routes[at].Limits = l
+			}
+		}
 	}
+}
+
+// weaker says that a covers fewer callers than b.
+func weaker(a, b Limits) bool {
+	return b.Any.V && (!a.Any.V || a.Only != "" && b.Only == "")
 }
 
 // find is the last of the plugins that has one of the names.

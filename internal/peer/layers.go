@@ -18,7 +18,7 @@ func (g *Gateway) Layers(route string) []layers.Layer {
 	}
 	l := layers.Layer{
 		Name: g.Product + " " + r.Name, Product: g.Product, Attempts: map[layers.Class]int{},
-		Fallbacks: g.After(route), Budget: r.Retry.Budget.V, Line: r.Retry.Spot.Line, File: r.Retry.Spot.File,
+		Hands: layers.Proxied(), Fallbacks: g.After(route), Budget: r.Retry.Budget.V, Line: r.Retry.Spot.Line, File: r.Retry.Spot.File,
 	}
 	for c, v := range r.Retry.Attempts {
 		switch {

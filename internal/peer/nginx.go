@@ -2,6 +2,7 @@ package peer
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,19 +12,87 @@ import (
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
+// Files are the nginx files that were collected. Each is read once, whatever
+// includes it. Not for concurrent use.
+type Files struct {
+	list     []*manifest.Object
+	includes map[*manifest.Object][]string
+	read     map[*manifest.Object]map[*manifest.Object]*reader // by main file and file
+}
+
+// NewFiles takes the nginx files among objects.
+func NewFiles(objects []*manifest.Object) *Files {
+	f := &Files{includes: map[*manifest.Object][]string{}, read: map[*manifest.Object]map[*manifest.Object]*reader{}}
+	for _, o := range objects {
+		if o.Group != manifest.FileGroup || o.Kind != Nginx {
+			continue
+		}
+		f.list = append(f.list, o)
+		for _, m := range includeLine.FindAllSubmatch(o.Text, maxIncludes) {
+			f.includes[o] = append(f.includes[o], strings.Trim(strings.TrimSpace(string(m[1])), `"'`))
+		}
+	}
+	return f
+}
+
+var includeLine = regexp.MustCompile(`(?:^|[;{}\s])include\s+([^;{}#]+);`)
+
+// mainOf is the file that includes o, or o.
+func (f *Files) mainOf(o *manifest.Object) *manifest.Object {
+	for range 4 {
+		next := o
+		for _, g := range f.list {
+			if g != o && g.Outer() == o.Outer() && slices.ContainsFunc(f.includes[g], func(p string) bool { return matches(p, o) }) {
+				next = g
+				break
+			}
+		}
+		if next == o {
+			return o
+		}
+		o = next
+	}
+	return o
+}
+
 // readNginx reads a main file, or one that a given main file includes: what is
 // set around the include holds for it too. A route is a location that passes
 // calls on.
 func readNginx(r *reader) {
-	n := &nginx{r: r, upstreams: map[string]*directive{}, zones: map[string]*directive{}, maps: map[string]*directive{}}
-	main := n.mainOf(r.o)
-	tree, err := parseNginx(string(main.Text), main)
-	if err != nil {
-		r.unread(err)
+	main := r.files.mainOf(r.o)
+	if r.files.read[main] == nil {
+		r.files.read[main] = readTree(main, r.files)
 	}
-	n.expand(tree, nil, map[*manifest.Object]bool{main: true})
+	part := r.files.read[main][r.o]
+	if part == nil { // in a circle of includes, or behind a bound
+		part = readTree(r.o, r.files)[r.o]
+	}
+	r.g.Routes, r.g.Secrets, r.problems = part.g.Routes, part.g.Secrets, part.problems
+}
+
+// readTree reads a main file with all that it includes, and gives what stands in
+// each of them.
+func readTree(main *manifest.Object, files *Files) map[*manifest.Object]*reader {
+	n := &nginx{
+		files: files, parts: map[*manifest.Object]*reader{}, upstreams: map[string]*directive{},
+		zones: map[string]*directive{}, maps: map[string]*directive{},
+	}
+	n.tree = n.expanded(n.parse(main), nil, map[*manifest.Object]bool{main: true})
 	n.index(n.tree)
 	n.walk(n.tree)
+	return n.parts
+}
+
+// parse reads a file's directives, once for each place that includes it.
+func (n *nginx) parse(o *manifest.Object) []*directive {
+	tree, err := parseNginx(string(o.Text), o)
+	if n.parts[o] == nil {
+		n.parts[o] = &reader{o: o, g: &Gateway{}}
+		if err != nil {
+			n.parts[o].unread(err)
+		}
+	}
+	return tree
 }
 
 // unread notes a fault of the text. Its line stands at its start.
@@ -40,45 +109,15 @@ func (r *reader) unread(err error) {
 }
 
 type nginx struct {
-	r         *reader
+	files     *Files
+	parts     map[*manifest.Object]*reader
+	r         *reader // of the file whose directive is looked at
 	tree      []*directive
 	upstreams map[string]*directive
 	zones     map[string]*directive // of limit_req and limit_conn
 	maps      map[string]*directive // by the variable they set
-	includes  int
-}
-
-// mainOf is the given file that includes o, or o.
-func (n *nginx) mainOf(o *manifest.Object) *manifest.Object {
-	for range 4 {
-		next := o
-		for _, g := range n.r.given {
-			if g != o && g.Kind == Nginx && g.Group == manifest.FileGroup && names(g, o) {
-				next = g
-				break
-			}
-		}
-		if next == o {
-			return o
-		}
-		o = next
-	}
-	return o
-}
-
-// names says whether a file has an include that matches another.
-func names(main, o *manifest.Object) bool {
-	if !strings.Contains(string(main.Text), "include") || o.Outer() != main.Outer() {
-		return false
-	}
-	tree, _ := parseNginx(string(main.Text), main)
-	found := false
-	each(tree, func(d *directive) {
-		if d.name == "include" && matches(d.arg(0), main, o) {
-			found = true
-		}
-	})
-	return found
+	includes  int                   // files put in place, and their bytes
+	bytes     int
 }
 
 // each calls f for every directive.
@@ -91,8 +130,8 @@ func each(list []*directive, f func(*directive)) {
 
 // matches says whether the pattern of an include means a given file. Where nginx
 // is installed is not known: the ends of the paths are compared.
-func matches(pattern string, main, o *manifest.Object) bool {
-	if pattern == "" || o == main {
+func matches(pattern string, o *manifest.Object) bool {
+	if pattern == "" {
 		return false
 	}
 	file := path.Clean(strings.ReplaceAll(o.Origin.File, `\`, "/"))
@@ -120,14 +159,9 @@ func tail(file string, n int) string {
 }
 
 // harmless are files of the distribution that set types and parameters only.
-var harmless = []string{"mime.types", "fastcgi_params", "fastcgi.conf", "uwsgi_params", "scgi_params", "proxy_params", "koi-utf", "koi-win", "win-utf"}
+var harmless = []string{"mime.types", "fastcgi_params", "fastcgi.conf", "uwsgi_params", "scgi_params", "proxy_params", "koi-utf", "koi-win", "win-utf", "options-ssl-nginx.conf"}
 
-// expand puts the directives of given files in the place of their includes.
-func (n *nginx) expand(list []*directive, outer *directive, seen map[*manifest.Object]bool) {
-	list = n.expanded(list, outer, seen)
-	n.tree = list
-}
-
+// expanded puts the directives of given files in the place of their includes.
 func (n *nginx) expanded(list []*directive, outer *directive, seen map[*manifest.Object]bool) []*directive {
 	var out []*directive
 	for _, d := range list {
@@ -148,26 +182,29 @@ func (n *nginx) include(d, outer *directive, seen map[*manifest.Object]bool) []*
 		return nil
 	}
 	var out []*directive
-	found := false
-	for _, g := range n.r.given {
-		if g.Group != manifest.FileGroup || g.Text == nil || g.Outer() != n.r.o.Outer() || !matches(pattern, d.file, g) {
+	found, left := false, false
+	for _, g := range n.files.list {
+		if g == d.file || g.Outer() != d.file.Outer() || !matches(pattern, g) {
 			continue
 		}
-		if found = true; seen[g] || n.includes >= maxIncludes {
+		if found = true; seen[g] {
 			continue
 		}
-		n.includes++
-		tree, err := parseNginx(string(g.Text), g)
-		if err != nil && g == n.r.o {
-			n.r.unread(err)
+		n.includes, n.bytes = n.includes+1, n.bytes+len(g.Text)
+		if n.includes > maxIncludes || n.bytes > maxIncluded {
+			left = true
+			continue
 		}
 		seen[g] = true
-		out = append(out, n.expanded(tree, outer, seen)...)
+		out = append(out, n.expanded(n.parse(g), outer, seen)...)
 		delete(seen, g)
 	}
-	if !found && d.file == n.r.o {
-		line, _ := n.r.o.TextPosition(d.line, 1)
-		n.r.problem(line, "the include of "+pattern+" was not read: no such file was given", "give the file too, or the output of nginx -T")
+	line, _ := d.file.TextPosition(d.line, 1)
+	switch {
+	case !found:
+		n.parts[d.file].problem(line, "the include of "+pattern+" was not read: no such file was given", "give the file too, or the output of nginx -T")
+	case left:
+		n.parts[d.file].problem(line, "not all that "+pattern+" includes was read: it is too much", "split the configuration")
 	}
 	return out
 }
@@ -193,8 +230,9 @@ func (n *nginx) index(list []*directive) {
 
 func (n *nginx) walk(list []*directive) {
 	each(list, func(d *directive) {
+		n.r = n.parts[d.file]
 		n.credential(d)
-		if (d.name == "proxy_pass" || d.name == "grpc_pass") && d.file == n.r.o && httpPass(d) && len(n.r.g.Routes) <= maxRoutes {
+		if (d.name == "proxy_pass" || d.name == "grpc_pass") && httpPass(d) && len(n.r.g.Routes) <= maxRoutes {
 			n.add(d)
 		}
 	})
@@ -213,7 +251,7 @@ func httpPass(d *directive) bool {
 // credential finds a key that is set as a header.
 func (n *nginx) credential(d *directive) {
 	header := d.name == "proxy_set_header" || d.name == "grpc_set_header"
-	if header && d.file == n.r.o && len(d.args) == 2 && keyName.MatchString(d.args[0]) {
+	if header && len(d.args) == 2 && keyName.MatchString(d.args[0]) {
 		n.r.secret(d.args[1], n.spot(d))
 	}
 }
@@ -282,7 +320,9 @@ func (n *nginx) one(d *directive, name string) *directive {
 func (n *nginx) add(pass *directive) {
 	route := Route{Name: n.routeName(pass), Spot: n.spot(pass)}
 	n.targets(pass, &route)
-	route.Models = evidence(route.Targets, route.Name, pass.arg(0))
+	if !aside(pass) {
+		route.Models = evidence(route.Targets, route.Name, pass.arg(0))
+	}
 	n.retry(pass, &route)
 	prefix := strings.TrimSuffix(pass.name, "pass")
 	route.Timers = Timers{
@@ -292,6 +332,16 @@ func (n *nginx) add(pass *directive) {
 	}
 	route.Limits = n.limits(pass)
 	n.r.add(route)
+}
+
+// aside says that a location is of probes, pages or files beside the models.
+func aside(pass *directive) bool {
+	for o := pass.outer; o != nil; o = o.outer {
+		if o.name == "location" && asides.MatchString(strings.Join(o.args, " ")) {
+			return true
+		}
+	}
+	return false
 }
 
 func (n *nginx) routeName(pass *directive) string {
@@ -385,7 +435,7 @@ func (n *nginx) upstream(u *directive, route *Route) {
 			continue
 		}
 		host := hostOf(s.arg(0))
-		t := Target{Name: host, Host: host, Spot: n.spot(s)}
+		t := Target{Name: s.arg(0), Host: host, Spot: n.spot(s)}
 		t.Provider, t.Region = locate(host)
 		route.Targets = append(route.Targets, t)
 		route.More = route.More || slices.Contains(s.args, "resolve") || host == ""
@@ -448,8 +498,9 @@ func (n *nginx) retry(pass *directive, route *Route) {
 		return
 	}
 	nextUpstream(&route.Retry, count, at(set(true, spot), spot))
-	if route.Breaker.Kind.V == Consecutive && !slices.ContainsFunc(on, func(c string) bool { return strings.HasPrefix(c, "http_5") }) {
-		route.Breaker.Blind = "answers with an error"
+	// An answer with an error counts only where it would be repeated.
+	if route.Breaker.Kind.V == Consecutive && route.Retry.Attempts[layers.Server].V < 2 && route.Retry.Attempts[layers.Server].Known() {
+		route.Breaker.Blind = "answers with an error to a POST"
 	}
 }
 

@@ -12,7 +12,8 @@ const (
 	maxText       = 4 << 20
 	maxDepth      = 32
 	maxDirectives = 200_000
-	maxIncludes   = 64
+	maxIncludes   = 1000
+	maxIncluded   = 64 << 20 // bytes of all of them
 )
 
 // directive is one of nginx, with its block.

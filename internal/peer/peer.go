@@ -189,9 +189,9 @@ type Spot struct {
 }
 
 // Read reads a gateway's own file, or a document in a ConfigMap. It is nil for an
-// object that is none. Given are the other files that were collected, to which
-// an nginx file may refer.
-func Read(o *manifest.Object, given ...*manifest.Object) (*Gateway, []manifest.Problem) {
+// object that is none. Among the files are others that an nginx file may refer
+// to; nil for none.
+func Read(o *manifest.Object, files *Files) (*Gateway, []manifest.Problem) {
 	read := map[string]func(*reader){
 		LiteLLM: readLiteLLM, Envoy: readEnvoy, Nginx: readNginx, HAProxy: readHAProxy,
 		Kong: readKong, Portkey: readPortkey, Bifrost: readBifrost, Hourthree: readHourthree,
@@ -199,7 +199,10 @@ func Read(o *manifest.Object, given ...*manifest.Object) (*Gateway, []manifest.P
 	if o.Group != manifest.FileGroup || read == nil {
 		return nil, nil
 	}
-	r := &reader{o: o, given: given, g: &Gateway{Product: o.Kind, Name: o.Name}}
+	if files == nil {
+		files = NewFiles([]*manifest.Object{o})
+	}
+	r := &reader{o: o, files: files, g: &Gateway{Product: o.Kind, Name: o.Name}}
 	read(r)
 	if len(r.g.Routes) > maxRoutes {
 		r.problem(0, fmt.Sprintf("%d routes, of which %d are read", len(r.g.Routes), maxRoutes), "split the configuration")
@@ -211,7 +214,7 @@ func Read(o *manifest.Object, given ...*manifest.Object) (*Gateway, []manifest.P
 // reader is one file being read.
 type reader struct {
 	o        *manifest.Object
-	given    []*manifest.Object
+	files    *Files
 	g        *Gateway
 	problems []manifest.Problem
 }

@@ -40,7 +40,7 @@ func one(t testing.TB, name, text string) (*Gateway, []manifest.Problem) {
 	if len(objects) != 1 {
 		t.Fatalf("%d objects were read of %s", len(objects), name)
 	}
-	g, problems := Read(objects[0], objects...)
+	g, problems := Read(objects[0], NewFiles(objects))
 	if g == nil {
 		t.Fatalf("%s, a %s, is no gateway", name, objects[0].Kind)
 	}
@@ -286,8 +286,9 @@ func TestNginxIncludes(t *testing.T) {
 		"conf.d/nowhere.conf": "server { location / { include missing.conf; proxy_pass http://10.1.1.1; } }\n",
 	})
 	seen := 0
+	given := NewFiles(objects)
 	for _, o := range objects {
-		g, problems := Read(o, objects...)
+		g, problems := Read(o, given)
 		switch filepath.Base(o.Origin.File) {
 		case "nginx.conf":
 			if len(g.Routes) != 0 || len(problems) != 1 || !strings.Contains(problems[0].What, "other/*.conf") || problems[0].Line != 6 {
@@ -391,6 +392,9 @@ func TestHAProxy(t *testing.T) {
 	plain := route(t, g, "plain")
 	if got := tries(plain); got != [4]int{1, 1, 1, 1} || !Is(plain.Breaker.Kind, None) || plain.Targets[0].Provider != "openai" {
 		t.Errorf("plain %v %+v", got, plain)
+	}
+	if plain.Spot.Line != 27 || plain.Targets[0].Spot.Line != 29 {
+		t.Errorf("behind a continued line: %d, %d", plain.Spot.Line, plain.Targets[0].Spot.Line)
 	}
 	if len(g.Routes) != 3 {
 		t.Errorf("%d routes: one in mode tcp has no answers", len(g.Routes))
@@ -561,11 +565,11 @@ func TestEmbedded(t *testing.T) {
 	if len(objects) != 1 || len(objects[0].Embedded()) != 1 {
 		t.Fatalf("objects %v", objects)
 	}
-	g, _ := Read(objects[0].Embedded()[0])
+	g, _ := Read(objects[0].Embedded()[0], nil)
 	if r := route(t, g, "llm.example.com /v1/"); r.Spot.Line != 18+5 {
 		t.Errorf("line %d", r.Spot.Line)
 	}
-	if g, _ := Read(objects[0]); g != nil {
+	if g, _ := Read(objects[0], nil); g != nil {
 		t.Error("a ConfigMap is no gateway")
 	}
 }
@@ -647,7 +651,7 @@ func FuzzHAProxy(f *testing.F) {
 // silence.
 func fuzzRead(t *testing.T, kind, text string) {
 	o := &manifest.Object{Group: manifest.FileGroup, Kind: kind, Name: "x", Text: []byte(text)}
-	g, _ := Read(o, o)
+	g, _ := Read(o, nil)
 	for _, r := range g.Routes {
 		for _, v := range r.Retry.Attempts {
 			if v.Known() && v.V < 1 {

@@ -142,7 +142,10 @@ func Domains(targets []Target) (list []string, known bool) {
 // words are the names by which a model server or a model is known.
 var words = regexp.MustCompile(`(?i)(?:^|[^a-z])(v?llms?|ollama|litellm|openai|azureopenai|anthropic|claude|gpt|gemini|bedrock|mistral|llama|llamacpp|qwen|deepseek|sglang|tgi|triton|inference|models?|genai|chat-?completions?|embeddings?)(?:$|[^a-z])`)
 
-var paths = regexp.MustCompile(`/v1/(chat|completions|responses|messages|embeddings|models)|/chat/completions|/openai/|/api/(generate|chat|embed)|:generateContent|/invoke`)
+var paths = regexp.MustCompile(`/v1/(chat|completions|responses|messages|embeddings|models)|/chat/completions|/openai/|/api/(generate|chat|embed)|:generateContent|/invoke|:11434(?:/|$)`)
+
+// asides are paths of probes, pages and files.
+var asides = regexp.MustCompile(`(?i)^(?:[=~^*]+ *)*\^?/?(?:health|healthz|livez|ready|readyz|metrics|ping|status|stats|docs|redoc|openapi\.json|favicon|robots|static|assets|images|css|js|grafana|prometheus|nginx)(?:[/.$ ]|$)`)
 
 // evidence says why names, paths and targets are taken to lead to models, "" when
 // nothing says so.

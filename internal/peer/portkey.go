@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -18,12 +19,15 @@ func readPortkey(r *reader) {
 	walk := p.walk(root, portkeySet{}, 0)
 	route := Route{
 		Name: r.o.Name, Spot: root.spot(), Models: "is a config of Portkey", Targets: walk.targets,
-		Retry: walk.retry, Timers: walk.timers, Breaker: p.breaker(root), Fallbacks: walk.fallbacks,
+		Retry: walk.retry, Timers: walk.timers, Breaker: p.breaker(root), Fallbacks: walk.fallbacks, More: walk.more,
 	}
-	if len(route.Targets) == 0 {
+	if len(route.Targets) == 0 && !walk.more {
 		return
 	}
 	route.Breaker.Hosts = len(route.Targets)
+	if route.More && len(route.Targets) == 0 {
+		route.Breaker.Kind = unknown[Kind](root)
+	}
 	r.add(route)
 }
 
@@ -36,6 +40,7 @@ type portkeyPath struct {
 	retry     Retry // of the target that repeats most
 	timers    Timers
 	fallbacks []Fallback
+	more      bool // the caller chooses a target
 }
 
 type portkey struct{ r *reader }
@@ -60,7 +65,7 @@ func (p portkey) walk(n node, from portkeySet, depth int) portkeyPath {
 	var out portkeyPath
 	for i, child := range children {
 		c := p.walk(child, from, depth+1)
-		out.targets = append(out.targets, c.targets...)
+		out.targets, out.more = append(out.targets, c.targets...), out.more || c.more
 		if len(out.retry.Attempts) == 0 || worse(c.retry, out.retry) {
 			out.retry = c.retry
 		}
@@ -94,9 +99,6 @@ func (p portkey) leaf(n node, from portkeySet) portkeyPath {
 		Model: n.at("override_params", "model").str(), Host: hostOf(n.at("custom_host").str()),
 		Region: n.first("aws_region", "vertex_region").str(),
 	}
-	if t.Name == "" {
-		t.Name = n.path
-	}
 	if t.Provider == "azure-openai" {
 		t.Provider = "azure"
 		if res := n.at("resource_name").str(); res != "" && t.Host == "" {
@@ -113,10 +115,12 @@ func (p portkey) leaf(n node, from portkeySet) portkeyPath {
 	if timeout.o == nil {
 		timeout = n.at("request_timeout")
 	}
-	return portkeyPath{
-		targets: []Target{t}, retry: portkeyRetry(n, from.retry),
-		timers: Timers{PerTry: timeout.span(time.Millisecond, 0)},
+	out := portkeyPath{retry: portkeyRetry(n, from.retry), timers: Timers{PerTry: timeout.span(time.Millisecond, 0)}}
+	if out.more = t.Name == "" && !n.first("api_key", "custom_host").is(); !out.more {
+		t.Name = cmp.Or(t.Name, n.path, "the target")
+		out.targets = []Target{t}
 	}
+	return out
 }
 
 func portkeyRetry(n, retry node) Retry {

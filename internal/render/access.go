@@ -3,43 +3,34 @@ package render
 import (
 	"fmt"
 	"io"
+	"strings"
 
-	"github.com/hourthree/hourthree/internal/cluster"
+	"github.com/hourthree/hourthree/internal/audit"
 )
 
-// Access says which kinds a cluster lets be read, and what is missing for the
-// others.
-func Access(w io.Writer, rights []cluster.Right, s Screen) error {
+// Access says which of so many kinds a cluster lets be read, and what is missing
+// for the others.
+func Access(w io.Writer, kinds int, gaps []audit.Gap, s Screen) error {
 	p := newPage(s)
-	readable := 0
-	var missing, absent []cluster.Right
-	for _, r := range rights {
-		switch {
-		case r.Readable:
-			readable++
-		case r.Reason == cluster.Absent:
-			absent = append(absent, r)
-		default:
-			missing = append(missing, r)
+	var missing []audit.Gap
+	var absent []string
+	for _, g := range gaps {
+		if g.Reason == audit.Absent {
+			absent = append(absent, g.Resource.String())
+		} else {
+			missing = append(missing, g)
 		}
 	}
-	p.line("", fmt.Sprintf("%d of %s can be read, %d are not installed.", readable, many(len(rights), "kind"), len(absent)))
+	p.line("", fmt.Sprintf("%d of %s can be read, %d are not installed.", kinds-len(gaps), many(kinds, "kind"), len(absent)))
 	if len(missing) > 0 {
 		p.WriteString("\nNot readable: the checks that need them are not evaluated\n")
-		for _, r := range missing {
-			p.line("  - ", r.Resource.String()+": "+r.Detail)
+		for _, g := range missing {
+			p.line("  - ", g.Resource.String()+": "+g.Detail)
 		}
 	}
 	if len(absent) > 0 {
 		p.WriteString("\nNot installed: nothing to read\n")
-		text := ""
-		for i, r := range absent {
-			if i > 0 {
-				text += ", "
-			}
-			text += r.Resource.String()
-		}
-		p.line("  ", text)
+		p.line("  ", strings.Join(absent, ", "))
 	}
 	return p.to(w)
 }

@@ -90,7 +90,8 @@ func Explain(w io.Writer, c *audit.Check, l *incident.Library, s Screen) error {
 		p.line("  ", "hourthree drill run "+c.Drill)
 	}
 	if c.Scope != "waiver" {
-		p.WriteString("\nLive with it, for a time: an annotation of the object or its pod template\n")
+		p.WriteString("\nLive with it, for a time\n")
+		p.line("  ", "an annotation of the object or of its pod template:")
 		p.line("  ", "hourthree.dev/waive."+c.ID+`: "REASON; until=YYYY-MM-DD"`)
 	}
 	return p.to(w)
@@ -98,9 +99,9 @@ func Explain(w io.Writer, c *audit.Check, l *incident.Library, s Screen) error {
 
 // about are a check's few words.
 func about(c *audit.Check) []string {
-	list := []string{c.Severity.String()}
+	list := []string{"severity " + c.Severity.String()}
 	if c.Confidence != "" {
-		list = append(list, c.Confidence+" confidence")
+		list = append(list, "confidence "+c.Confidence)
 	}
 	switch c.Scope {
 	case "graph":

@@ -263,11 +263,12 @@ func at(p audit.Place) string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// owner names the object of a finding, and the container where it is one's.
-func owner(r manifest.Ref, container string) string {
+// owner names the object of a finding, and the container, or route of a gateway,
+// where it is one's.
+func owner(r manifest.Ref, part string) string {
 	s := r.String()
-	if container != "" {
-		s += ", container " + container
+	if part != "" {
+		s += " (" + part + ")"
 	}
 	return s
 }
@@ -283,4 +284,16 @@ func said(f *audit.Finding) string {
 		return f.Observed + "; " + f.Expected
 	}
 	return f.Observed + "; expected " + f.Expected
+}
+
+// seen are the incidents that had it: the first, and how many more.
+func seen(f *audit.Finding) string {
+	switch n := len(f.Incidents); n {
+	case 0:
+		return ""
+	case 1:
+		return clean(f.Incidents[0])
+	default:
+		return clean(f.Incidents[0]) + fmt.Sprintf(" +%d", n-1)
+	}
 }

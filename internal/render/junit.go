@@ -191,7 +191,7 @@ func (v *view) detail(f *audit.Finding) string {
 	k := v.check(f)
 	line("place", at(f.Place))
 	line("path", f.Path)
-	line("container", f.Container)
+	line("part", f.Container)
 	line("found", f.Observed)
 	line("expected", f.Expected)
 	if f.Waiver != nil {

@@ -29,7 +29,7 @@ func (v *view) markdown() []byte {
 			break
 		}
 		if shown == 0 {
-			b.WriteString("| | check | object | place | found | incidents |\n|---|---|---|---|---|---|\n")
+			b.WriteString("| | check | object | place | found | seen in |\n|---|---|---|---|---|---|\n")
 		}
 		b.WriteString(r)
 		shown++
@@ -86,8 +86,8 @@ func (v *view) rows() []string {
 			found += " until " + cell(f.Waiver.Until) + ": " + cell(f.Waiver.Reason)
 		}
 		row := "| " + strings.Join([]string{
-			word, fmt.Sprintf("[%s](%s)", escape(f.ID), helpURI(clean(f.ID))), cell(owner(f.Object, f.Container)),
-			cell(at(f.Place)), found, escape(strings.Join(f.Incidents[:min(len(f.Incidents), 3)], ", ")),
+			word, fmt.Sprintf("[%s](%s) %s", escape(f.ID), helpURI(clean(f.ID)), escape(cut(clean(f.Title), mostCell))), cell(owner(f.Object, f.Container)),
+			cell(at(f.Place)), found, escape(seen(f)),
 		}, " | ") + " |\n"
 		if f.State == audit.Waived {
 			waived = append(waived, row)

@@ -133,18 +133,18 @@ func (t *table) finding(f *audit.Finding) {
 		word, colour = string(audit.Waived), dim
 	}
 	head := mark + " " + t.paint(colour, fmt.Sprintf("%-*s", severityColumn, word)) + fmt.Sprintf(" %-*s  ", idColumn, cut(clean(f.ID), idColumn))
-	title, seen := clean(f.Title), t.seen(f)
+	title, cited := clean(f.Title), seen(f)
 	about := clean(at(f.Place))
 	if f.Container != "" {
 		about += " (" + clean(f.Container) + ")"
 	}
 	about += ": " + clean(said(f))
-	if room := t.width - indent - columns(title) - columns(seen); seen != "" && room >= 1 {
-		t.WriteString(head + title + strings.Repeat(" ", room) + t.paint(dim, seen) + "\n")
+	if room := t.width - indent - columns(title) - columns(cited); cited != "" && room >= 1 {
+		t.WriteString(head + title + strings.Repeat(" ", room) + t.paint(dim, cited) + "\n")
 	} else {
 		t.lines(head, indent, title)
-		if seen != "" {
-			about += " [" + strings.ReplaceAll(seen, " ", glue) + "]"
+		if cited != "" {
+			about += " [" + strings.ReplaceAll(cited, " ", glue) + "]"
 		}
 	}
 	t.lines("", below, about)
@@ -173,18 +173,6 @@ func (t *table) related(f *audit.Finding) {
 			}
 			t.WriteString(strings.Repeat(" ", below) + mark + line + "\n")
 		}
-	}
-}
-
-// seen are the incidents that had it: the first, and how many more.
-func (t *table) seen(f *audit.Finding) string {
-	switch n := len(f.Incidents); n {
-	case 0:
-		return ""
-	case 1:
-		return clean(f.Incidents[0])
-	default:
-		return clean(f.Incidents[0]) + fmt.Sprintf(" +%d", n-1)
 	}
 }
 

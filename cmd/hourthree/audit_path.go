@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hourthree/hourthree/internal/audit"
+	"github.com/hourthree/hourthree/internal/collect"
+	"github.com/hourthree/hourthree/internal/render"
+)
+
+func auditPath() *cobra.Command {
+	var in auditInput
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "path WORKLOAD [PATH...]", Short: "Show the ways from a workload to models, and what retries make of one call", Args: cobra.MinimumNArgs(1),
+		Long: `Show the ways from a workload to models: every layer that may repeat a call, how
+often it does after which failure, and what they make of one call together.
+WORKLOAD is NAME, NAMESPACE/NAME or KIND/NAMESPACE/NAME.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			g, err := graph(c.Context(), in.options(c.InOrStdin(), args[1:]), c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			paths, err := audit.PathOf(g, args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return render.PathsJSON(c.OutOrStdout(), paths)
+			}
+			return audit.Tree(c.OutOrStdout(), paths, screenOf(c.OutOrStdout()).Width)
+		},
+	}
+	in.add(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return c
+}
+
+// graph reads the input; its faults and gaps go to notes.
+func graph(ctx context.Context, o collect.Options, notes io.Writer) (*audit.Graph, error) {
+	in, err := collect.Read(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := render.Notes(notes, in.Input); err != nil {
+		return nil, err
+	}
+	return audit.NewGraph(in.Objects, audit.Options{Context: in.Namespace}), nil
+}
