@@ -53,6 +53,8 @@ type Options struct {
 	// Incidents serves the library of incidents: /incidents, /api/incidents and
 	// what is below. It may be nil.
 	Incidents http.Handler
+	// MCP serves the library's tools to agents, at /mcp. It may be nil.
+	MCP http.Handler
 	Steering
 }
 
@@ -94,6 +96,9 @@ func Handler(o Options) http.Handler {
 		for _, path := range []string{"/incidents", "/incidents/", "/api/incidents", "/api/incidents/"} {
 			mux.Handle(path, o.Incidents)
 		}
+	}
+	if o.MCP != nil {
+		mux.Handle("/mcp", o.MCP)
 	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")

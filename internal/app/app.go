@@ -36,6 +36,7 @@ import (
 	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/library"
+	"github.com/hourthree/hourthree/internal/mcpserver"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/telemetry"
 )
@@ -255,6 +256,10 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.clientAddr, a.adminAddr = client.Addr(), adm.Addr()
 	quiet := log.New(panics{a.log}, "", 0)
+	incidents := sync.OnceValues(library.Embedded)
+	unread := func(err error) {
+		a.log.Error("the incident library cannot be read", "component", "library", "error", err)
+	}
 	base, cutOff := context.WithCancelCause(context.Background())
 	a.cutOff = cutOff
 	a.clients = &http.Server{
@@ -265,10 +270,9 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
 			State: a.state, Limits: a.limits, Ready: a.notReady, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
-			Metrics: promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
-			Incidents: library.Own(library.Options{Failed: func(err error) {
-				a.log.Error("the incident library cannot be read", "component", "library", "error", err)
-			}}),
+			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
+			Incidents: library.Handler(incidents, library.Options{Failed: unread}),
+			MCP:       mcpserver.Handler(a.tools(incidents), unread),
 		}),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleConn, MaxHeaderBytes: 16 << 10, ErrorLog: quiet,
 	}
@@ -279,6 +283,18 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	a.wg.Go(func() { a.poll(ctx) })
 	a.ready.Store(true)
 	return nil
+}
+
+// tools makes a server of the library's tools. Those of the audit are not
+// offered here: what they read is up to whoever starts `hourthree mcp`.
+func (a *App) tools(open func() (*library.Library, error)) func() (*mcpserver.Server, error) {
+	return func() (*mcpserver.Server, error) {
+		l, err := open()
+		if err != nil {
+			return nil, err
+		}
+		return mcpserver.New(mcpserver.Options{Library: l, Version: a.opt.Version, Log: a.log})
+	}
 }
 
 // panics takes what net/http has to say, which is mostly about clients, and keeps

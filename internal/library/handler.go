@@ -43,14 +43,15 @@ func Handler(open func() (*Library, error), o Options) http.Handler {
 }
 
 // Own serves the records that come with the program.
-func Own(o Options) http.Handler {
-	return Handler(func() (*Library, error) {
-		l, err := incident.Open()
-		if err != nil {
-			return nil, err
-		}
-		return New(l)
-	}, o)
+func Own(o Options) http.Handler { return Handler(Embedded, o) }
+
+// Embedded are the records that come with the program.
+func Embedded() (*Library, error) {
+	l, err := incident.Open()
+	if err != nil {
+		return nil, err
+	}
+	return New(l)
 }
 
 // server is what the handlers share; immutable.
