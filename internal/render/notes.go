@@ -25,12 +25,8 @@ func Notes(w io.Writer, in audit.Input) error {
 
 // PathsJSON writes the ways from a workload to models.
 func PathsJSON(w io.Writer, paths []audit.Path) error {
-	data, err := indented(struct {
+	return indented(w, struct {
 		Version int          `json:"schema_version"`
 		Paths   []audit.Path `json:"paths"`
 	}{audit.SchemaVersion, list(paths)})
-	if err == nil {
-		_, err = w.Write(data)
-	}
-	return err
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"net/url"
 	"path"
 	"regexp"
@@ -150,7 +151,7 @@ type sarif struct {
 	live  map[string]string // URIs of live objects and what they stand for
 }
 
-func (v *view) sarif() ([]byte, error) {
+func (v *view) sarif(w io.Writer) error {
 	s := sarif{view: v, index: map[string]int{}, live: map[string]string{}}
 	run := sarifRun{
 		Tool:       sarifTool{sarifDriver{Name: "hourthree", Version: v.Version, Information: home, Rules: s.rules()}},
@@ -167,7 +168,7 @@ func (v *view) sarif() ([]byte, error) {
 		// do not know that property.
 		run.Properties["fixed"], run.Properties["notLookedFor"] = d.Fixed, d.Unknown
 	}
-	return indented(sarifLog{sarifSchema, "2.1.0", []sarifRun{run}})
+	return indented(w, sarifLog{sarifSchema, "2.1.0", []sarifRun{run}})
 }
 
 // rules are the catalogue's, and checks of findings that it does not have.
