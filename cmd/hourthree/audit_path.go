@@ -20,6 +20,9 @@ func auditPath() *cobra.Command {
 often it does after which failure, and what they make of one call together.
 WORKLOAD is NAME, NAMESPACE/NAME or KIND/NAMESPACE/NAME.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := in.check(c); err != nil {
+				return err
+			}
 			g, err := graph(c.Context(), in.options(c.InOrStdin(), args[1:]), c.ErrOrStderr())
 			if err != nil {
 				return err
