@@ -194,7 +194,7 @@ func (r *reader) content(name string, from io.Reader) {
 
 // documents cuts a file into what is read by itself.
 func (r *reader) documents(name string, text []byte) {
-	base, ext := filepath.Base(name), filepath.Ext(name)
+	base, ext := filepath.Base(name), extension(name)
 	manifests := ext == ".yaml" || ext == ".yml" || ext == ".json"
 	if !manifests {
 		if kind := productOfText(base, text); kind != "" {

@@ -323,10 +323,10 @@ func TestEncodings(t *testing.T) {
 func TestFolders(t *testing.T) {
 	one := func(name string) string { return fmt.Sprintf(pod, name) }
 	dir := folder(t, map[string]string{
-		"a.yaml": one("a"), "b/c.yml": one("c"), "b/d.json": `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"d"}}`,
+		"a.yaml": one("a"), "b/U.YML": one("u"), "b/c.yml": one("c"), "b/d.json": `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"d"}}`,
 		"readme.md": "x", ".git/e.yaml": one("e"), "node_modules/f.yaml": one("f"), ".g.yaml": one("g"),
 		"chart/Chart.yaml": "apiVersion: v2\nname: x\n", "chart/values.yaml": "a: 1\n", "chart/templates/h.yaml": "{{ x }}", "chart/crds/i.yaml": one("i"),
-		"k/kustomization.yaml": "resources: [j.yaml]\npatches:\n- path: p.yaml\n- patch: |\n    x\npatchesStrategicMerge: [./q.yaml, patches/r.yaml]\n", "k/patches/r.yaml": one("r"), "k/j.yaml": one("j"), "k/p.yaml": one("j"), "k/q.yaml": one("j"),
+		"k/kustomization.yaml": "resources: [j.yaml, t.yaml]\npatches:\n- path: p.yaml\n- path: ./t.yaml\n- patch: |\n    x\npatchesStrategicMerge: [./q.yaml, patches/r.yaml]\n", "k/patches/r.yaml": one("r"), "k/j.yaml": one("j"), "k/p.yaml": one("j"), "k/q.yaml": one("j"), "k/t.yaml": one("t"),
 		"n/nginx.conf": "http {\n}\n", "n/h.cfg": "defaults\n  mode http\n", "n/setup.cfg": "[metadata]\nname = x\n",
 	})
 	if err := os.Symlink(dir, filepath.Join(dir, "b", "loop")); err != nil {
@@ -340,7 +340,7 @@ func TestFolders(t *testing.T) {
 	}
 	s := readPaths(t, Options{}, dir, filepath.Join(dir, "b", "c.yml"))
 	objects, _ := summary(s)
-	if want := []string{"Pod default/a", "Pod default/c", "Pod default/d", "Pod default/i", "Pod default/j", "HAProxy h.cfg", "Nginx nginx.conf"}; !reflect.DeepEqual(objects, want) {
+	if want := []string{"Pod default/a", "Pod default/u", "Pod default/c", "Pod default/d", "Pod default/i", "Pod default/j", "Pod default/t", "HAProxy h.cfg", "Nginx nginx.conf"}; !reflect.DeepEqual(objects, want) {
 		t.Errorf("objects %q, want %q", objects, want)
 	}
 	var problems []string
@@ -355,6 +355,9 @@ func TestFolders(t *testing.T) {
 		if !strings.HasPrefix(problems[i], want[i]) {
 			t.Errorf("problem %q, want %q", problems[i], want[i])
 		}
+	}
+	if !strings.HasSuffix(problems[3], "not read as patches: ./q.yaml, p.yaml, patches/r.yaml") {
+		t.Errorf("problem %q", problems[3])
 	}
 	if first := s.Objects[0].Origin.File; first != filepath.ToSlash(dir)+"/a.yaml" {
 		t.Errorf("origin %q", first)
