@@ -507,3 +507,26 @@ func TestOrderIsThatOfTheFiles(t *testing.T) {
 		t.Error("out of order")
 	}
 }
+
+// TestAliasesOfManyDocuments: documents that are each within the bound are not so
+// together. Which ones are left out does not depend on how they are read.
+func TestAliasesOfManyDocuments(t *testing.T) {
+	var text strings.Builder
+	for i := range 3 * maxLaughs {
+		text.WriteString(fmt.Sprintf(pod, fmt.Sprintf("laughs%d", i)) + "a: &a [1,1,1,1,1,1,1,1,1,1]\nb: [*a,*a,*a,*a,*a,*a,*a]\n---\n")
+	}
+	text.WriteString(fmt.Sprintf(pod, "last"))
+	s := readPaths(t, Options{MaxExpanded: 100}, filepath.Join(folder(t, map[string]string{"a.yaml": text.String()}), "a.yaml"))
+	read := 0
+	for _, o := range s.Objects {
+		if strings.HasPrefix(o.Name, "laughs") {
+			read++
+		}
+	}
+	if want := maxLaughs * 100 / 77; read != want || s.Objects[len(s.Objects)-1].Name != "last" {
+		t.Errorf("read %d, want %d, and %s", read, want, s.Objects[len(s.Objects)-1].Ref())
+	}
+	if len(s.Problems) != 3*maxLaughs-read || !s.Problems[0].Lost || !strings.Contains(s.Problems[0].What, "aliases of all documents") {
+		t.Errorf("%d problems, %+v", len(s.Problems), s.Problems[0])
+	}
+}

@@ -148,7 +148,7 @@ func (r *reader) patches(file string) []string {
 	var out []string
 	objects := map[string]bool{} // what is named as one is no patch
 	for _, d := range split(file, text) {
-		trees, _ := d.parse(bounds{r.opts.MaxDepth, r.opts.MaxExpanded}, words{})
+		trees, _ := d.parse(bounds{depth: r.opts.MaxDepth, expanded: r.opts.MaxExpanded}, words{})
 		for _, t := range trees {
 			for _, field := range []string{"resources", "bases", "components"} {
 				list, _ := At(t.value, field).([]any)
