@@ -574,7 +574,7 @@ func TestGuard(t *testing.T) {
 		"GET /apis/other/v1/pods", "GET /api/v1/pods?watch=true", "GET /api/v1/watch/pods", "GET /api/v1/namespaces/llm/pods/one/log", "GET /api/v1/namespaces/llm/pods/one/exec",
 		"GET /api/v1/namespaces/llm/pods/one/proxy/x", "GET /api/v1/nodes/n1/proxy", "GET /api/v1/namespaces/llm/pods/one/portforward", "GET /api/v1/namespaces/llm",
 		"GET /api/v1/pods/../secrets", "GET /api/v1//pods", "GET /api/v1/%70ods", "GET /api/v1/pods%2fone", "GET /openapi/v3", "GET /metrics", "GET /", "GET /version/x",
-		"GET /api/v1/pods?fieldSelector=x", "GET /api/v1/pods?limit=1&resourceVersion=0",
+		"GET /api/v1/pods?fieldSelector=x", "GET /api/v1/pods?limit=1;watch=true", "GET /api/v1/pods?%zz&limit=1", "GET /api/v1/pods?limit=1&resourceVersion=0",
 	} {
 		method, path, _ := strings.Cut(bad, " ")
 		if err := send(g, method, base.String()+path); err == nil {
