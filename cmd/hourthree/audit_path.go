@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,7 +35,12 @@ WORKLOAD is NAME, NAMESPACE/NAME or KIND/NAMESPACE/NAME.`,
 			if asJSON {
 				return render.PathsJSON(c.OutOrStdout(), paths)
 			}
-			return audit.Tree(c.OutOrStdout(), paths, screenOf(c.OutOrStdout()).Width)
+			var text strings.Builder
+			if err := audit.Tree(&text, paths, screenOf(c.OutOrStdout()).Width); err != nil {
+				return err
+			}
+			_, err = io.WriteString(c.OutOrStdout(), render.Inert(text.String()))
+			return err
 		},
 	}
 	in.add(c)

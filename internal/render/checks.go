@@ -31,7 +31,7 @@ func (p *page) line(head, text string) {
 }
 
 func (p *page) to(w io.Writer) error {
-	_, err := io.WriteString(w, p.String())
+	_, err := io.WriteString(w, Inert(p.String()))
 	return err
 }
 

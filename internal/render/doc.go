@@ -59,7 +59,7 @@ func (a *Audit) Write(w io.Writer, f Format, s Screen) error {
 	var err error
 	switch f {
 	case Table:
-		_, err = w.Write(v.table(s))
+		_, err = io.WriteString(w, Inert(string(v.table(s))))
 	case JSON:
 		err = v.json(w)
 	case SARIF:

@@ -19,7 +19,7 @@ func Notes(w io.Writer, in audit.Input) error {
 			b.WriteString("note: " + clean(g.Resource.String()+": "+strings.ReplaceAll(string(g.Reason), "_", " ")+": "+g.Detail) + "\n")
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, Inert(b.String()))
 	return err
 }
 

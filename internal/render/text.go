@@ -1,6 +1,7 @@
 package render
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,6 +21,20 @@ func clean(s string) string {
 		return r
 	}, strings.ToValidUTF8(s, "\uFFFD"))
 	return strings.Join(strings.Fields(s), " ")
+}
+
+// command is what GitHub's runner takes for one of its own in the output of a
+// step: the first at the beginning of a line, the second anywhere.
+var command = regexp.MustCompile(`(?m)^([ \t]*:):|##\[`)
+
+// Inert is text of many lines without what a pipeline would act on.
+func Inert(text string) string {
+	return command.ReplaceAllStringFunc(text, func(s string) string {
+		if s == "##[" {
+			return "## ["
+		}
+		return s[:len(s)-1] + " :"
+	})
 }
 
 // cut is at most n characters of s.
