@@ -284,6 +284,9 @@ func plain(text string) string {
 	if strings.Contains(text, "](") {
 		text = strings.NewReplacer("[", `\[`, "]", `\]`).Replace(text)
 	}
+	if !strings.Contains(text, "{") {
+		return text
+	}
 	return placeholder.ReplaceAllString(text, "{{$1}}")
 }
 
