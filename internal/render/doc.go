@@ -216,9 +216,8 @@ func (v *view) coverage() string {
 
 // reason is why checks were not evaluated, and which.
 type reason struct {
-	text  string
-	ids   []string
-	whole bool
+	text string
+	ids  []string
 }
 
 // reasons are those of the report, the one that concerns most checks first.

@@ -59,7 +59,7 @@ func torture(t testing.TB, s string) *Audit {
 
 // sound says what a text broke.
 func sound(t testing.TB, a *Audit, complain func(format string, args ...any)) {
-	for _, c := range []rune(string(written(t, a, Table))) {
+	for _, c := range string(written(t, a, Table)) {
 		if c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c)) {
 			complain("the table has %q", c)
 		}
