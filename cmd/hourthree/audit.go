@@ -64,6 +64,24 @@ func (i *auditInput) addCluster(c *cobra.Command) {
 	c.Flags().DurationVar(&i.timeout, "timeout", 2*time.Minute, "for reading a cluster")
 }
 
+// check says which flags cannot be meant. A context that is empty, such as a
+// variable of a pipeline that is not set, would leave the cluster out in silence.
+func (i *auditInput) check(c *cobra.Command) error {
+	for _, name := range []string{"context", "kubeconfig"} {
+		if f := c.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return fmt.Errorf("--%s: is empty; name one, or leave it out", name)
+		}
+	}
+	const most = 1 << 20 // MiB
+	switch {
+	case c.Flags().Lookup("max-file") != nil && (min(i.maxFile, i.maxTotal) < 1 || max(i.maxFile, i.maxTotal) > most):
+		return fmt.Errorf("--max-file and --max-total: must be from 1 to %d MiB", most)
+	case i.timeout <= 0:
+		return errors.New("--timeout: must be above 0")
+	}
+	return nil
+}
+
 func (i *auditInput) options(in io.Reader, paths []string) collect.Options {
 	o := collect.Options{
 		Paths: paths, Stdin: in, Kubeconfig: i.kubeconfig, Context: i.context, Namespaces: i.namespaces,
@@ -100,6 +118,9 @@ func (f *auditFlags) add(c *cobra.Command) {
 }
 
 func (f *auditFlags) run(c *cobra.Command, paths []string) error {
+	if err := f.input.check(c); err != nil {
+		return err
+	}
 	gate, err := f.gate()
 	if err != nil {
 		return err
@@ -153,10 +174,6 @@ func (f *auditFlags) gate() (audit.Gate, error) {
 		return g, errors.New("--require-coverage: must be a percentage from 0 to 100")
 	case f.maxAttempts < 1:
 		return g, errors.New("--max-attempts: must be 1 or more")
-	case f.input.maxFile < 1 || f.input.maxTotal < 1:
-		return g, errors.New("--max-file and --max-total: must be 1 MiB or more")
-	case f.input.timeout <= 0:
-		return g, errors.New("--timeout: must be above 0")
 	case f.failOn == "none":
 		return g, nil
 	}

@@ -27,6 +27,9 @@ them out, and the checks that need them are then not evaluated.`,
 			if namespaced && len(namespaces) == 0 {
 				return errors.New("--namespaced: needs --namespace, the ones to read")
 			}
+			if err := in.check(c); err != nil {
+				return err
+			}
 			in.namespaces = namespaces
 			k, err := collect.Open(in.options(nil, nil))
 			if err != nil {

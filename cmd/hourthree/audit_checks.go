@@ -10,7 +10,10 @@ import (
 )
 
 func auditChecks() *cobra.Command {
-	c := &cobra.Command{Use: "checks", Short: "List and explain the checks"}
+	c := &cobra.Command{
+		Use: "checks", Short: "List and explain the checks", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
 	var asJSON bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the checks, by group", Args: cobra.NoArgs,

@@ -29,6 +29,16 @@ func (o auditOutput) write(a *render.Audit) error {
 	return o.file.write(fill)
 }
 
+// same says that two outputs are one file, however it is named.
+func (o auditOutput) same(other auditOutput) bool {
+	if o.file == nil || other.file == nil {
+		return false
+	}
+	a, errA := o.file.file.Stat()
+	b, errB := other.file.file.Stat()
+	return errA == nil && errB == nil && a.Mode().IsRegular() && os.SameFile(a, b)
+}
+
 func drop(outs []auditOutput) {
 	for _, o := range outs {
 		o.file.drop()
@@ -59,11 +69,13 @@ func (f *auditFlags) open(std io.Writer) ([]auditOutput, error) {
 			o.screen = screenOf(std)
 		case f.outputs[i] == "":
 			return outs, errors.New("--output: needs a file, or - for standard output")
-		case slices.Contains(f.outputs[:i], f.outputs[i]):
-			return outs, fmt.Errorf("--output %s: is there twice", f.outputs[i])
 		default:
 			if o.file, err = open(f.outputs[i]); err != nil {
 				return outs, fmt.Errorf("--output: %w", err)
+			}
+			if slices.ContainsFunc(outs, o.same) {
+				o.file.drop()
+				return outs, fmt.Errorf("--output %s: is there twice", f.outputs[i])
 			}
 		}
 		outs = append(outs, o)

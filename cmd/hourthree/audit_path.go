@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,9 @@ func auditPath() *cobra.Command {
 often it does after which failure, and what they make of one call together.
 WORKLOAD is NAME, NAMESPACE/NAME or KIND/NAMESPACE/NAME.`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := in.check(c); err != nil {
+				return err
+			}
 			g, err := graph(c.Context(), in.options(c.InOrStdin(), args[1:]), c.ErrOrStderr())
 			if err != nil {
 				return err
@@ -31,7 +35,12 @@ WORKLOAD is NAME, NAMESPACE/NAME or KIND/NAMESPACE/NAME.`,
 			if asJSON {
 				return render.PathsJSON(c.OutOrStdout(), paths)
 			}
-			return audit.Tree(c.OutOrStdout(), paths, screenOf(c.OutOrStdout()).Width)
+			var text strings.Builder
+			if err := audit.Tree(&text, paths, screenOf(c.OutOrStdout()).Width); err != nil {
+				return err
+			}
+			_, err = io.WriteString(c.OutOrStdout(), render.Inert(text.String()))
+			return err
 		},
 	}
 	in.add(c)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +33,17 @@ func (e exit) Unwrap() error { return e.err }
 // silent ends with a code after everything has been said.
 func silent(code int) error { return exit{code, errors.New("")} }
 
+// harmless is a text without what changes a terminal's state: errors quote
+// servers and files of others.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r)) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
 func main() { os.Exit(run()) }
 
 func run() int {
@@ -47,7 +60,7 @@ func run() int {
 	if errors.As(err, &problems) {
 		fmt.Fprint(os.Stderr, problems.Report())
 	} else if err.Error() != "" {
-		fmt.Fprintln(os.Stderr, "hourthree:", err)
+		fmt.Fprintln(os.Stderr, "hourthree:", harmless(err.Error()))
 	}
 	var e exit
 	if errors.As(err, &e) {

@@ -55,3 +55,11 @@ func width(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 }
+
+// TestErrorsAreHarmless: what an error quotes of a server or a file does nothing
+// to a terminal.
+func TestErrorsAreHarmless(t *testing.T) {
+	if got := harmless("a\x1b[31m\u009b1m\u202e\r\x07b\nc\té"); got != "a\ufffd[31m\ufffd1m\ufffd\ufffd\ufffdb\nc\té" {
+		t.Errorf("%q", got)
+	}
+}

@@ -48,7 +48,7 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{g: NewGraph(in.Objects, opt), in: in, served: kindsServed(in.Served)}
+	r := &run{g: NewGraph(in.Objects, opt), in: in, served: kindsServed(in.Served), citing: map[string][]string{}}
 	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: slices.Concat(misdeclared(r.g), in.Problems, r.g.problems), Roles: r.g.Roles()}
 	for _, c := range checks {
 		if err := r.check(ctx, c); err != nil {
@@ -75,7 +75,8 @@ type run struct {
 	in      Input
 	served  map[string]bool // nil: no cluster was read
 	report  Report
-	excused int // of Open: nothing to decide there
+	excused int                 // of Open: nothing to decide there
+	citing  map[string][]string // what incidents found
 }
 
 // kindsServed are the kinds that a cluster serves, by group and kind.

@@ -67,6 +67,7 @@ func ReadBaseline(file string, data []byte) (*Baseline, error) {
 	}
 	err := json.Unmarshal(data, &doc)
 	var place *json.SyntaxError
+	var form *json.UnmarshalTypeError
 	const remedy = "write it with hourthree audit --format json --output FILE"
 	switch {
 	case errors.As(err, &place):
@@ -77,6 +78,8 @@ func ReadBaseline(file string, data []byte) (*Baseline, error) {
 		return nil, fmt.Errorf("baseline %s: has no schema_version: it is not the JSON output of an audit; %s", file, remedy)
 	case doc.Version != nil && *doc.Version != SchemaVersion:
 		return nil, fmt.Errorf("baseline %s: has schema_version %d, and this program reads %d; write it anew with this program", file, *doc.Version, SchemaVersion)
+	case errors.As(err, &form):
+		return nil, fmt.Errorf("baseline %s: is not the JSON output of an audit: it has another form at byte %d (%s); %s", file, form.Offset, form.Value, remedy)
 	case err != nil:
 		return nil, fmt.Errorf("baseline %s: %s; %s", file, strings.TrimPrefix(err.Error(), "json: "), remedy)
 	case doc.Findings == nil:

@@ -45,6 +45,9 @@ func placeOf(o *manifest.Object, path string) Place {
 
 // incidents are the ids of the library's records that a check cites.
 func (r *run) incidents(id string) []string {
+	if list, ok := r.citing[id]; ok {
+		return list
+	}
 	list := []string{}
 	if r.g.opt.Library == nil {
 		return list
@@ -54,7 +57,8 @@ func (r *run) incidents(id string) []string {
 			list = append(list, rec.ID)
 		}
 	}
-	return list
+	r.citing[id] = slices.Clip(list) // all findings of the check share it
+	return r.citing[id]
 }
 
 var index = regexp.MustCompile(`\[[0-9]+\]`)

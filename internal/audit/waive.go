@@ -126,6 +126,9 @@ func meant(id string) string {
 	if c, ok := Find(id); ok {
 		return "write " + c.ID
 	}
+	if list, err := Select([]string{id}); err == nil && len(list) > 1 {
+		return "it is a group, and a waiver is for one check, such as " + list[0].ID
+	}
 	return "hourthree audit checks list shows the ids" + suggest(strings.ToUpper(id))
 }
 

@@ -86,7 +86,7 @@ func TestInlineWaivers(t *testing.T) {
 		{"no text", annotated(key, "true"), "fail", "WVR-001 7: its value is not text"},
 		{"unknown", annotated("hourthree.dev/waive.RTY-999", `"x; until=2027-01-31"`), "fail", `WVR-001 7: there is no check "RTY-999"`},
 		{"lower case", annotated("hourthree.dev/waive.rty-002", `"x; until=2027-01-31"`), "fail", `WVR-001 7: there is no check "rty-002"; write RTY-002`},
-		{"a group", annotated("hourthree.dev/waive.RTY", `"x; until=2027-01-31"`), "fail", `WVR-001 7: there is no check "RTY"`},
+		{"a group", annotated("hourthree.dev/waive.RTY", `"x; until=2027-01-31"`), "fail", `WVR-001 7: there is no check "RTY"; it is a group, and a waiver is for one check, such as RTY-001`},
 		{"waiver", annotated("hourthree.dev/waiver.RTY-002", `"x; until=2027-01-31"`), "fail", `WVR-001 7: "hourthree.dev/waiver.RTY-002" is not how`},
 		{"another domain", annotated("hourthree.io/waive.RTY-002", `"x; until=2027-01-31"`), "fail", `WVR-001 7: "hourthree.io/waive.RTY-002" is not how`},
 		{"itself", annotated("hourthree.dev/waive.WVR-002", `"x; until=2027-01-31"`), "fail", "WVR-001 7: WVR-002 cannot be waived"},

@@ -94,7 +94,8 @@ func Open(opts Options) (*Cluster, error) {
 	}
 	server, _, err := rest.DefaultServerUrlFor(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("open cluster: context %q names a server that is no address: %w", name, err)
+		// The error has the address, which may have a password.
+		return nil, fmt.Errorf("open cluster: context %q names a server that is no address; write it as https://HOST:PORT", name)
 	}
 	c := &Cluster{opts: opts, context: name, namespace: cmp.Or(namespace, "default"), server: server}
 	c.left.Store(opts.MaxTotal)

@@ -296,6 +296,34 @@ func TestGoneBetweenPages(t *testing.T) {
 	}
 }
 
+// TestFaultsOfAListReadTwice are told once.
+func TestFaultsOfAListReadTwice(t *testing.T) {
+	item := `{"metadata":{"name":"litellm","namespace":"llm"},"data":{"config.yaml":"model_list:\n- ["}}`
+	gone := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/api":
+			fmt.Fprint(w, `{"versions":["v1"]}`)
+		case r.URL.Path == "/apis":
+			fmt.Fprint(w, `{"groups":[{"name":"apps"}]}`)
+		case r.URL.Path != "/api/v1/configmaps":
+			fmt.Fprint(w, `{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true}]}`)
+		case r.URL.Query().Get("continue") != "":
+			w.WriteHeader(http.StatusGone)
+		default:
+			fmt.Fprint(w, `{"metadata":{"continue":"x"},"items":[`+item+`]}`)
+		}
+	}))
+	t.Cleanup(gone.Close)
+	c, err := Open(Options{Kubeconfig: kubeconfig(t, gone.URL, "{}"), Resources: resources[:1]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if r := listed(t, c); len(r.Objects) != 1 || len(r.Problems) != 1 {
+		t.Errorf("%d objects, problems %v", len(r.Objects), r.Problems)
+	}
+}
+
 func TestBoundsOfAll(t *testing.T) {
 	s := kubetest.New(t, many(1000))
 	r := listed(t, open(t, s, Options{Resources: resources[2:3], MaxObjects: 700}))
@@ -315,6 +343,9 @@ func TestNoCluster(t *testing.T) {
 	}{
 		"credentials": {kubetest.Fault{Status: 401}, "renew the credentials"},
 		"garbage":     {kubetest.Fault{Body: "<html>"}, "is not what an API server answers"},
+		"empty":       {kubetest.Fault{Body: "{}"}, "is not what an API server answers"},
+		"null":        {kubetest.Fault{Body: "null"}, "is not what an API server answers"},
+		"a login":     {kubetest.Fault{Body: `{"error":"log in"}`}, "is not what an API server answers"},
 		"fails":       {kubetest.Fault{Status: 500}, "try again when the API server is well"},
 		"redirect":    {kubetest.Fault{Status: 302, Location: "/login"}, "which is not followed"},
 		"hangs":       {kubetest.Fault{Delay: 5 * time.Second}, "--timeout"},
@@ -345,7 +376,7 @@ func TestEncrypted(t *testing.T) {
 		if r.Header.Get("Authorization") != "Bearer a-token" {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
-		_, _ = w.Write([]byte(`{"versions":[]}`))
+		_, _ = w.Write([]byte(`{"versions":["v1"],"groups":[{"name":"apps"}]}`))
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // it speaks of the refused handshake
 	t.Cleanup(s.Close)
@@ -471,6 +502,48 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// TestThePasswordOfAnAddress is in no error.
+func TestThePasswordOfAnAddress(t *testing.T) {
+	for _, address := range []string{"https://me:a-password@127.0.0.1:bad", "https://me:a-password@127.0.0.1:1", "https://me:a-password@%zz"} {
+		c, err := Open(Options{Kubeconfig: kubeconfig(t, address, "{token: a-token}"), Resources: resources})
+		if err == nil {
+			_, err = c.List(t.Context())
+			c.Close()
+		}
+		if err == nil || strings.Contains(err.Error(), "a-password") || strings.Contains(err.Error(), "a-token") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// TestACommandThatHangs: the bound of everything holds for commands that a
+// kubeconfig names for credentials too.
+func TestACommandThatHangs(t *testing.T) {
+	user := `{exec: {apiVersion: client.authentication.k8s.io/v1, command: sleep, args: ["5"], interactiveMode: Never}}`
+	c, err := Open(Options{Kubeconfig: kubeconfig(t, "https://127.0.0.1:1", user), Resources: resources, Timeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	begun := time.Now()
+	_, err = c.List(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the command that the kubeconfig names for credentials") || time.Since(begun) > 4*time.Second {
+		t.Errorf("after %s: %v", time.Since(begun), err)
+	}
+	time.Sleep(time.Until(begun.Add(5500 * time.Millisecond))) // it ends and is let go of
+}
+
+// kubeconfig writes one with a server and a user.
+func kubeconfig(t *testing.T, server, user string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf("current-context: a\ncontexts: [{name: a, context: {cluster: c, user: u}}]\nclusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: %s}]\n", server, user)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 type answering struct{ asked int }
 
 func (a *answering) RoundTrip(*http.Request) (*http.Response, error) {
@@ -501,7 +574,7 @@ func TestGuard(t *testing.T) {
 		"GET /apis/other/v1/pods", "GET /api/v1/pods?watch=true", "GET /api/v1/watch/pods", "GET /api/v1/namespaces/llm/pods/one/log", "GET /api/v1/namespaces/llm/pods/one/exec",
 		"GET /api/v1/namespaces/llm/pods/one/proxy/x", "GET /api/v1/nodes/n1/proxy", "GET /api/v1/namespaces/llm/pods/one/portforward", "GET /api/v1/namespaces/llm",
 		"GET /api/v1/pods/../secrets", "GET /api/v1//pods", "GET /api/v1/%70ods", "GET /api/v1/pods%2fone", "GET /openapi/v3", "GET /metrics", "GET /", "GET /version/x",
-		"GET /api/v1/pods?fieldSelector=x", "GET /api/v1/pods?limit=1&resourceVersion=0",
+		"GET /api/v1/pods?fieldSelector=x", "GET /api/v1/pods?limit=1;watch=true", "GET /api/v1/pods?%zz&limit=1", "GET /api/v1/pods?limit=1&resourceVersion=0",
 	} {
 		method, path, _ := strings.Cut(bad, " ")
 		if err := send(g, method, base.String()+path); err == nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // served is a version in which the server has a kind.
@@ -94,6 +95,9 @@ func (c *Cluster) discover(ctx context.Context) (*discovery, error) {
 			}
 			return nil, c.unreachable(err)
 		}
+		if len(into.Items)+len(into.Groups)+len(into.Versions) == 0 {
+			return nil, c.unreachable(fmt.Errorf("the answer to %s is not what an API server answers: it has no kinds and no groups", path))
+		}
 		d.whole(into)
 	}
 	need := map[string]bool{}
@@ -132,7 +136,7 @@ func (d *discovery) whole(list *groupList) {
 // group asks for the kinds of one version of a group.
 func (c *Cluster) group(ctx context.Context, d *discovery, group, version string) {
 	var list resourceList
-	if err := c.decode(ctx, groupPath(group, version), plainAccept, &list); err != nil {
+	if err := c.decode(ctx, groupPath(group, version), plainAccept, &list); err != nil || len(list.Resources) == 0 {
 		d.unknown[group] = true
 		return
 	}
@@ -164,6 +168,8 @@ func (c *Cluster) unreachable(err error) error {
 	var refused *refusal
 	var certificate *tls.CertificateVerificationError
 	switch {
+	case errors.Is(err, errCredentials), strings.Contains(err.Error(), "getting credentials"):
+		remedy = "check the command that the kubeconfig names for credentials, or allow more time with --timeout"
 	case errors.As(err, &certificate):
 		remedy = "check certificate-authority of the cluster in the kubeconfig"
 	case errors.As(err, &status) && status.code == http.StatusUnauthorized:

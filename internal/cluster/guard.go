@@ -53,7 +53,11 @@ func (g *guard) refuses(r *http.Request) string {
 	case r.Header.Get("Upgrade") != "":
 		return "it asks for another protocol"
 	}
-	for key := range r.URL.Query() {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return "its query has more than one meaning"
+	}
+	for key := range query {
 		if key != "limit" && key != "continue" {
 			return "of the query only limit and continue are"
 		}

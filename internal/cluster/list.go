@@ -124,12 +124,12 @@ func (l *list) read(ctx context.Context) {
 			continue
 		}
 		delete(paths, namespace)
-		before := len(l.found)
+		before, problems := len(l.found), len(l.problems)
 		err := l.pages(ctx, path)
 		var status *statusError
 		if errors.As(err, &status) && status.code == http.StatusGone { // the list changed under us: once more
 			l.objects.Add(int64(before - len(l.found)))
-			l.found = l.found[:before]
+			l.found, l.problems = l.found[:before], l.problems[:problems]
 			err = l.pages(ctx, path)
 		}
 		if err != nil {

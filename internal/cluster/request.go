@@ -69,6 +69,7 @@ func (c *Cluster) get(ctx context.Context, path string, query url.Values, accept
 }
 
 func (c *Cluster) once(ctx context.Context, path string, query url.Values, accept string, read func(io.Reader) error) error {
+	outer := ctx
 	ctx, cancel := context.WithTimeout(ctx, c.opts.RequestTimeout)
 	defer cancel()
 	u := *c.server
@@ -79,13 +80,13 @@ func (c *Cluster) once(ctx context.Context, path string, query url.Values, accep
 		return fmt.Errorf("ask for %s: %w", path, err)
 	}
 	req.Header.Set("Accept", accept)
-	resp, err := c.client.Do(req)
-	var outer *url.Error
+	resp, err := c.send(outer, req)
+	var wrapped *url.Error
 	switch {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("the server closed the connection without an answer: %w", io.ErrUnexpectedEOF)
-	case errors.As(err, &outer):
-		return outer.Err // the address stands where the error is told
+	case errors.As(err, &wrapped):
+		return wrapped.Err // the address stands where the error is told
 	case err != nil:
 		return err
 	}
@@ -99,6 +100,40 @@ func (c *Cluster) once(ctx context.Context, path string, query url.Values, accep
 		return body.err
 	}
 	return err
+}
+
+// errCredentials is a command for credentials that does not end.
+var errCredentials = errors.New("there was no answer in time, and what was waited for is not the server")
+
+// send sends a request. A command that a kubeconfig names for credentials runs
+// inside of it and knows of no context: when everything has taken too long, it
+// is not waited for.
+func (c *Cluster) send(ctx context.Context, req *http.Request) (*http.Response, error) {
+	type answer struct {
+		resp *http.Response
+		err  error
+	}
+	came := make(chan answer, 1)
+	go func() {
+		resp, err := c.client.Do(req)
+		came <- answer{resp, err}
+	}()
+	select {
+	case a := <-came:
+		return a.resp, a.err
+	case <-ctx.Done():
+	}
+	select { // what heeds a context ends now
+	case a := <-came:
+		return a.resp, a.err
+	case <-time.After(time.Second):
+	}
+	go func() {
+		if a := <-came; a.err == nil {
+			a.resp.Body.Close()
+		}
+	}()
+	return nil, errors.Join(ctx.Err(), errCredentials)
 }
 
 func joinPath(base, path string) string {

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/audit"
@@ -68,7 +70,7 @@ func Read(ctx context.Context, o Options) (*Collected, error) {
 		}
 	}
 	if len(paths) == 0 {
-		return out, nil
+		return out, out.named(o.Namespaces)
 	}
 	set, err := manifest.Read(ctx, manifest.Options{Paths: paths, Namespace: out.Namespace, Stdin: o.Stdin, MaxFile: o.MaxFile, MaxTotal: o.MaxTotal})
 	if err != nil {
@@ -76,12 +78,67 @@ func Read(ctx context.Context, o Options) (*Collected, error) {
 	}
 	out.Objects = manifest.Merge(out.Objects, set.Objects)
 	out.Problems = append(out.Problems, set.Problems...)
-	if nothing := len(out.Objects) == 0 && len(out.Problems) == 0; nothing && len(o.Paths) == 0 {
-		return nil, ErrNothing
-	} else if nothing {
-		return nil, fmt.Errorf("read manifests: there is no object and no gateway configuration in %s; files end with .yaml, .yml, .json or have a gateway's own name", list(paths))
+	if o.Cluster == NoCluster && len(out.Objects) == 0 {
+		return nil, nothing(out.Problems, o.Paths)
 	}
-	return out, nil
+	return out, out.named(o.Namespaces)
+}
+
+// nothing is why there is no object in what was named: an audit of nothing is no
+// good news.
+func nothing(problems []manifest.Problem, paths []string) error {
+	switch {
+	case len(problems) > 0:
+		p := problems[0]
+		text := p.File
+		if p.Line > 0 {
+			text += fmt.Sprintf(":%d", p.Line)
+		}
+		text += ": " + p.What + "; " + p.Remedy
+		if n := len(problems) - 1; n > 0 {
+			text += fmt.Sprintf(" (and %d more)", n)
+		}
+		return fmt.Errorf("read manifests: nothing that can be audited was read: %s", text)
+	case len(paths) == 0:
+		return ErrNothing
+	}
+	return fmt.Errorf("read manifests: there is no object and no gateway configuration in %s; files end with .yaml, .yml, .json or have a gateway's own name", list(paths))
+}
+
+// named says which of the namespaces that are asked for have no object. Where
+// that is all of them nothing would be reported on, and it is an error. What
+// could not be read may have been in any.
+func (c *Collected) named(namespaces []string) error {
+	if slices.ContainsFunc(c.Gaps, func(g audit.Gap) bool { return g.Reason != audit.Absent }) {
+		return nil
+	}
+	have := map[string]bool{}
+	for _, o := range c.Objects {
+		have[o.Namespace] = true
+	}
+	var missing []string
+	for _, n := range namespaces {
+		if !have[n] && !slices.Contains(missing, n) {
+			missing = append(missing, n)
+		}
+	}
+	fileAlone := slices.ContainsFunc(c.Objects, func(o *manifest.Object) bool { return o.Group == manifest.FileGroup })
+	if len(missing) > 0 && len(missing) == len(slices.Compact(slices.Sorted(slices.Values(namespaces)))) && !fileAlone {
+		return fmt.Errorf("--namespace: no object was read in %s%s", strings.Join(missing, ", "), others(have))
+	}
+	for _, n := range missing {
+		c.Problems = append(c.Problems, manifest.Problem{File: "namespace " + n, What: "no object was read in it", Remedy: "check its name" + others(have)})
+	}
+	return nil
+}
+
+// others names namespaces that have objects.
+func others(have map[string]bool) string {
+	delete(have, "")
+	if len(have) == 0 {
+		return ""
+	}
+	return "; there are objects in " + list(slices.Sorted(maps.Keys(have)))
 }
 
 // piped says whether standard input is worth reading unasked.

@@ -77,6 +77,40 @@ func TestNothingToRead(t *testing.T) {
 	}
 }
 
+// TestNothingThatCanBeAudited: an audit of nothing is an error, not good news.
+func TestNothingThatCanBeAudited(t *testing.T) {
+	for text, want := range map[string]string{
+		"a: [\n":            "is not valid YAML",
+		"replicaCount: 1\n": "is neither a Kubernetes object",
+		"\x00\xff\xff":      "is not text",
+	} {
+		if _, err := Read(t.Context(), Options{Paths: []string{written(t, text)}}); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "in.yaml") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestNamespacesThatHaveNothing: a slip in a namespace's name is told.
+func TestNamespacesThatHaveNothing(t *testing.T) {
+	file := written(t, replicas("1"))
+	if _, err := Read(t.Context(), Options{Paths: []string{file}, Namespaces: []string{"lllm", "lllm"}}); err == nil || !strings.Contains(err.Error(), "no object was read in lllm; there are objects in llm") {
+		t.Error(err)
+	}
+	in, err := Read(t.Context(), Options{Paths: []string{file}, Namespaces: []string{"llm", "lllm"}})
+	if err != nil || len(in.Problems) != 1 || in.Problems[0].File != "namespace lllm" || in.Problems[0].Lost {
+		t.Errorf("%+v, %v", in, err)
+	}
+	s := kubetest.New(t, replicas("1"))
+	o := Options{Kubeconfig: s.Kubeconfig(t), Cluster: FromKubeconfig, Namespaces: []string{"lllm"}}
+	if _, err := Read(t.Context(), o); err == nil || !strings.Contains(err.Error(), "no object was read in lllm") {
+		t.Error(err)
+	}
+	s.Faults["deployments"] = kubetest.Fault{Status: 403}
+	if _, err := Read(t.Context(), o); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestRoles: what is not installed and Secrets are in no role.
 func TestRoles(t *testing.T) {
 	s := kubetest.New(t, replicas("1"))

@@ -94,7 +94,7 @@ func FuzzPositions(f *testing.F) {
 		}
 		var node yaml.Node
 		d := document{file: "-", line: 1, text: []byte(text)}
-		trees, notes := d.parse(bounds{50, 1000}, words{})
+		trees, notes := d.parse(bounds{depth: 50, expanded: 1000}, words{})
 		if len(trees) != 1 || len(notes) > 0 || yaml.Load([]byte(text), &node) != nil || len(node.Content) != 1 {
 			return
 		}

@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"bytes"
-	"path"
 	"regexp"
 	"strings"
 )
@@ -158,4 +157,4 @@ func mayConfigure(text []byte) (named string, maybe bool) {
 	return candidate, true
 }
 
-func jsonFile(name string) bool { return path.Ext(name) == ".json" }
+func jsonFile(name string) bool { return extension(name) == ".json" }

@@ -50,7 +50,14 @@ func (o *Options) setDefaults() {
 }
 
 // bounds are what one document may cost.
-type bounds struct{ depth, expanded int }
+type bounds struct {
+	depth, expanded int
+	spent           *int // adds up what aliases stand for; nil for nobody who asks
+}
+
+// maxLaughs is how many documents may have as many aliases as one may: each takes
+// the time of a large one, and a small file has many.
+const maxLaughs = 100
 
 // maxProblems is what is said about one document or one input; more is counted.
 const maxProblems = 1000
@@ -100,6 +107,7 @@ type piece struct {
 	kind     string // of a text that is neither YAML nor JSON
 	objects  []*Object
 	problems []Problem
+	expanded int // values that aliases in it stand for
 }
 
 func (r *reader) note(p Problem) { r.pieces = append(r.pieces, piece{problems: []Problem{p}}) }
@@ -194,7 +202,7 @@ func (r *reader) content(name string, from io.Reader) {
 
 // documents cuts a file into what is read by itself.
 func (r *reader) documents(name string, text []byte) {
-	base, ext := filepath.Base(name), filepath.Ext(name)
+	base, ext := filepath.Base(name), extension(name)
 	manifests := ext == ".yaml" || ext == ".yml" || ext == ".json"
 	if !manifests {
 		if kind := productOfText(base, text); kind != "" {
@@ -252,6 +260,7 @@ func (p *piece) read(b bounds, w words) {
 		p.objects = []*Object{{Group: FileGroup, Kind: p.kind, Name: fileName(p.doc.file), Text: p.doc.text, textLine: 1,
 			Origin: Origin{File: p.doc.file, Line: 1}}}
 	default:
+		b.spent = &p.expanded
 		p.objects, p.problems = p.doc.read(b, w)
 	}
 }
@@ -267,7 +276,13 @@ func fileName(file string) string {
 // set puts everything together.
 func (r *reader) set() *Set {
 	s := &Set{}
+	left := maxLaughs * r.opts.MaxExpanded
 	for _, p := range r.pieces {
+		if left -= p.expanded; left < 0 && p.expanded > 0 {
+			p.objects = nil
+			p.problems = append(p.problems, Problem{File: p.doc.file, Line: p.doc.line, Lost: true, Remedy: "write the values out",
+				What: fmt.Sprintf("was not read: the aliases of all documents stand for more than %d values", maxLaughs*r.opts.MaxExpanded)})
+		}
 		s.Objects = append(s.Objects, p.objects...)
 		s.Problems = append(s.Problems, p.problems...)
 	}

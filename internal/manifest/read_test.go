@@ -323,10 +323,10 @@ func TestEncodings(t *testing.T) {
 func TestFolders(t *testing.T) {
 	one := func(name string) string { return fmt.Sprintf(pod, name) }
 	dir := folder(t, map[string]string{
-		"a.yaml": one("a"), "b/c.yml": one("c"), "b/d.json": `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"d"}}`,
+		"a.yaml": one("a"), "b/U.YML": one("u"), "b/c.yml": one("c"), "b/d.json": `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"d"}}`,
 		"readme.md": "x", ".git/e.yaml": one("e"), "node_modules/f.yaml": one("f"), ".g.yaml": one("g"),
 		"chart/Chart.yaml": "apiVersion: v2\nname: x\n", "chart/values.yaml": "a: 1\n", "chart/templates/h.yaml": "{{ x }}", "chart/crds/i.yaml": one("i"),
-		"k/kustomization.yaml": "resources: [j.yaml]\npatches:\n- path: p.yaml\n- patch: |\n    x\npatchesStrategicMerge: [./q.yaml, patches/r.yaml]\n", "k/patches/r.yaml": one("r"), "k/j.yaml": one("j"), "k/p.yaml": one("j"), "k/q.yaml": one("j"),
+		"k/kustomization.yaml": "resources: [j.yaml, t.yaml]\npatches:\n- path: p.yaml\n- path: ./t.yaml\n- patch: |\n    x\npatchesStrategicMerge: [./q.yaml, patches/r.yaml]\n", "k/patches/r.yaml": one("r"), "k/j.yaml": one("j"), "k/p.yaml": one("j"), "k/q.yaml": one("j"), "k/t.yaml": one("t"),
 		"n/nginx.conf": "http {\n}\n", "n/h.cfg": "defaults\n  mode http\n", "n/setup.cfg": "[metadata]\nname = x\n",
 	})
 	if err := os.Symlink(dir, filepath.Join(dir, "b", "loop")); err != nil {
@@ -340,7 +340,7 @@ func TestFolders(t *testing.T) {
 	}
 	s := readPaths(t, Options{}, dir, filepath.Join(dir, "b", "c.yml"))
 	objects, _ := summary(s)
-	if want := []string{"Pod default/a", "Pod default/c", "Pod default/d", "Pod default/i", "Pod default/j", "HAProxy h.cfg", "Nginx nginx.conf"}; !reflect.DeepEqual(objects, want) {
+	if want := []string{"Pod default/a", "Pod default/u", "Pod default/c", "Pod default/d", "Pod default/i", "Pod default/j", "Pod default/t", "HAProxy h.cfg", "Nginx nginx.conf"}; !reflect.DeepEqual(objects, want) {
 		t.Errorf("objects %q, want %q", objects, want)
 	}
 	var problems []string
@@ -355,6 +355,9 @@ func TestFolders(t *testing.T) {
 		if !strings.HasPrefix(problems[i], want[i]) {
 			t.Errorf("problem %q, want %q", problems[i], want[i])
 		}
+	}
+	if !strings.HasSuffix(problems[3], "not read as patches: ./q.yaml, p.yaml, patches/r.yaml") {
+		t.Errorf("problem %q", problems[3])
 	}
 	if first := s.Objects[0].Origin.File; first != filepath.ToSlash(dir)+"/a.yaml" {
 		t.Errorf("origin %q", first)
@@ -502,5 +505,28 @@ func TestOrderIsThatOfTheFiles(t *testing.T) {
 	}
 	if got, _ := summary(given(t, b.String())); !reflect.DeepEqual(got, want) {
 		t.Error("out of order")
+	}
+}
+
+// TestAliasesOfManyDocuments: documents that are each within the bound are not so
+// together. Which ones are left out does not depend on how they are read.
+func TestAliasesOfManyDocuments(t *testing.T) {
+	var text strings.Builder
+	for i := range 3 * maxLaughs {
+		text.WriteString(fmt.Sprintf(pod, fmt.Sprintf("laughs%d", i)) + "a: &a [1,1,1,1,1,1,1,1,1,1]\nb: [*a,*a,*a,*a,*a,*a,*a]\n---\n")
+	}
+	text.WriteString(fmt.Sprintf(pod, "last"))
+	s := readPaths(t, Options{MaxExpanded: 100}, filepath.Join(folder(t, map[string]string{"a.yaml": text.String()}), "a.yaml"))
+	read := 0
+	for _, o := range s.Objects {
+		if strings.HasPrefix(o.Name, "laughs") {
+			read++
+		}
+	}
+	if want := maxLaughs * 100 / 77; read != want || s.Objects[len(s.Objects)-1].Name != "last" {
+		t.Errorf("read %d, want %d, and %s", read, want, s.Objects[len(s.Objects)-1].Ref())
+	}
+	if len(s.Problems) != 3*maxLaughs-read || !s.Problems[0].Lost || !strings.Contains(s.Problems[0].What, "aliases of all documents") {
+		t.Errorf("%d problems, %+v", len(s.Problems), s.Problems[0])
 	}
 }

@@ -59,9 +59,13 @@ func (r *reader) folder(ctx context.Context, dir string, depth int) error {
 	return nil
 }
 
+// extension is that of a file's name, in small letters: some systems do not tell
+// them apart.
+func extension(name string) string { return strings.ToLower(filepath.Ext(name)) }
+
 // read says that files of that name are read in folders.
 func read(name string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json", ".conf", ".cfg"}, filepath.Ext(name))
+	return slices.Contains([]string{".yaml", ".yml", ".json", ".conf", ".cfg"}, extension(name))
 }
 
 // enter says that a folder was not read before. Links may lead in circles.
@@ -110,11 +114,19 @@ func (r *reader) special(dir string, entries []os.DirEntry) (chart bool) {
 			r.note(Problem{File: dir, Lost: true, What: "is a Helm chart that is not rendered; its templates were not read",
 				Remedy: "render first: helm template NAME " + dir + " | hourthree audit -"})
 		case "kustomization.yaml", "kustomization.yml", "Kustomization":
-			for _, p := range r.patches(filepath.Join(dir, e.Name())) {
+			patches := r.patches(filepath.Join(dir, e.Name()))
+			for _, p := range patches {
 				r.skip[path.Join(dir, p)] = true
 			}
 			r.skip[path.Join(dir, e.Name())] = true
-			r.note(Problem{File: path.Join(dir, e.Name()), What: "is a Kustomize file that is not built: its patches are not applied, the files are judged as they stand",
+			what := "is a Kustomize file that is not built: its patches are not applied, the files are judged as they stand"
+			if n := len(patches); n > 0 {
+				what += fmt.Sprintf("; not read as patches: %s", strings.Join(patches[:min(n, 10)], ", "))
+				if n > 10 {
+					what += fmt.Sprintf(" and %d more", n-10)
+				}
+			}
+			r.note(Problem{File: path.Join(dir, e.Name()), What: what,
 				Remedy: "build first: kustomize build " + dir + " | hourthree audit -"})
 		}
 	}
@@ -134,9 +146,18 @@ func (r *reader) patches(file string) []string {
 		return nil
 	}
 	var out []string
+	objects := map[string]bool{} // what is named as one is no patch
 	for _, d := range split(file, text) {
-		trees, _ := d.parse(bounds{r.opts.MaxDepth, r.opts.MaxExpanded}, words{})
+		trees, _ := d.parse(bounds{depth: r.opts.MaxDepth, expanded: r.opts.MaxExpanded}, words{})
 		for _, t := range trees {
+			for _, field := range []string{"resources", "bases", "components"} {
+				list, _ := At(t.value, field).([]any)
+				for _, e := range list {
+					if s, ok := e.(string); ok {
+						objects[path.Clean(s)] = true
+					}
+				}
+			}
 			for _, field := range []string{"patches", "patchesStrategicMerge", "patchesJson6902", "replacements", "transformers", "generators", "configurations"} {
 				list, _ := At(t.value, field).([]any)
 				for _, e := range list {
@@ -149,5 +170,6 @@ func (r *reader) patches(file string) []string {
 			}
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(p string) bool { return objects[path.Clean(p)] })
 }

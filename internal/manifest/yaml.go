@@ -70,6 +70,9 @@ func (d document) readYAML(b bounds, w words) ([]tree, []Problem) {
 		}
 		c := &converter{doc: d, bounds: b, words: w}
 		t := c.convert(node, 0)
+		if b.spent != nil {
+			*b.spent = add(*b.spent, c.expanded)
+		}
 		switch {
 		case c.fault != nil:
 			notes = append(notes, *c.fault)

@@ -31,7 +31,7 @@ func (p *page) line(head, text string) {
 }
 
 func (p *page) to(w io.Writer) error {
-	_, err := io.WriteString(w, p.String())
+	_, err := io.WriteString(w, Inert(p.String()))
 	return err
 }
 
@@ -53,14 +53,10 @@ func Checks(w io.Writer, groups []audit.Group, s Screen) error {
 
 // ChecksJSON writes the catalogue with everything that it says.
 func ChecksJSON(w io.Writer, groups []audit.Group) error {
-	data, err := indented(struct {
+	return indented(w, struct {
 		Version int           `json:"schema_version"`
 		Groups  []audit.Group `json:"groups"`
 	}{audit.SchemaVersion, groups})
-	if err == nil {
-		_, err = w.Write(data)
-	}
-	return err
 }
 
 // Explain tells all about a check: what it looks for, why, what to do, who says

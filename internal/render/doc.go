@@ -56,24 +56,20 @@ func ParseFormat(text string) (Format, error) {
 // Write writes the audit in a format. The screen is for the table alone.
 func (a *Audit) Write(w io.Writer, f Format, s Screen) error {
 	v := viewOf(a)
-	var data []byte
 	var err error
 	switch f {
 	case Table:
-		data = v.table(s)
+		_, err = io.WriteString(w, Inert(string(v.table(s))))
 	case JSON:
-		data, err = v.json()
+		err = v.json(w)
 	case SARIF:
-		data, err = v.sarif()
+		err = v.sarif(w)
 	case JUnit:
-		data, err = v.junit()
+		err = v.junit(w)
 	case Markdown:
-		data = v.markdown()
+		_, err = w.Write(v.markdown())
 	default:
 		_, err = ParseFormat(string(f))
-	}
-	if err == nil {
-		_, err = w.Write(data)
 	}
 	return err
 }
@@ -220,9 +216,8 @@ func (v *view) coverage() string {
 
 // reason is why checks were not evaluated, and which.
 type reason struct {
-	text  string
-	ids   []string
-	whole bool
+	text string
+	ids  []string
 }
 
 // reasons are those of the report, the one that concerns most checks first.

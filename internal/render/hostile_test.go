@@ -24,7 +24,7 @@ import (
 // hostile are texts that would change the structure of an output that took them
 // as they are.
 var hostile = []string{
-	"a|b", "a\nb", "\r\n| x | y |", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\u202egnp.exe", "\u200b\u2066", "\ufffe\uffff", "\x00", "\xff\xfe",
+	"a|b", "::error::x", "##[error]x", strings.Repeat("x", 70) + " ::stop-commands::y", "a\nb", "\r\n| x | y |", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\u202egnp.exe", "\u200b\u2066", "\u009b31m", "\x7f", "\U000e0001", "\ufffe\uffff", "\x00", "\xff\xfe",
 	"](javascript:alert(1))", "[x](javascript:alert(1))", "![x](http://evil/x.png)", "<script>alert(1)</script>", "<img src=x onerror=x>", "</details>",
 	"`", "``", "`` ` ``", "```\n# head", "\\", "\\`", "*bold*", "_x_", "# head", "- item", "1. item", "> quote", "@team", "#123", "https://evil.example", "www.evil.example", "a@b.example",
 	"]]>", "<![CDATA[", "&amp;", "&#x1b;", "\"", "'", "{0}", "[x](1)", "-->", "<!--", "$$x$$", "~~x~~", "\t", "   ", "",
@@ -59,9 +59,14 @@ func torture(t testing.TB, s string) *Audit {
 
 // sound says what a text broke.
 func sound(t testing.TB, a *Audit, complain func(format string, args ...any)) {
-	for _, c := range []rune(string(written(t, a, Table))) {
+	for _, c := range string(written(t, a, Table)) {
 		if c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c)) {
 			complain("the table has %q", c)
+		}
+	}
+	for line := range strings.Lines(string(written(t, a, Table))) {
+		if strings.HasPrefix(strings.TrimSpace(line), "::") || strings.Contains(line, "##[") {
+			complain("the table has a runner's command: %s", line)
 		}
 	}
 	var v any
@@ -70,8 +75,10 @@ func sound(t testing.TB, a *Audit, complain func(format string, args ...any)) {
 		if err := json.Unmarshal(data, &v); err != nil {
 			complain("%s: %v", f, err)
 		}
-		if bytes.ContainsAny(data, "\x1b\x07\x00") {
-			complain("%s has raw control characters", f)
+		for _, c := range string(data) {
+			if c != '\n' && (unicode.IsControl(c) || unicode.Is(unicode.Cf, c)) {
+				complain("%s has %q", f, c)
+			}
 		}
 	}
 	if err := follows(t, officialSchema(t), written(t, a, SARIF)); err != nil {

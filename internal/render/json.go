@@ -1,9 +1,15 @@
 package render
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"io"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/manifest"
@@ -61,7 +67,7 @@ type baseline struct {
 }
 
 // json is the same for the same report, byte for byte: it has no times.
-func (v *view) json() ([]byte, error) {
+func (v *view) json(w io.Writer) error {
 	d := document{
 		Schema: pages + "audit.schema.json", Version: audit.SchemaVersion, Tool: tool{"hourthree", v.Version},
 		Summary: summary{
@@ -76,7 +82,7 @@ func (v *view) json() ([]byte, error) {
 	if v.Diff != nil {
 		d.Baseline = &baseline{v.Diff.New, v.Diff.Unchanged, v.Diff}
 	}
-	return indented(d)
+	return indented(w, d)
 }
 
 func (v *view) finding(f *audit.Finding) finding {
@@ -100,13 +106,58 @@ func list[T any](l []T) []T {
 	return l
 }
 
-func indented(d any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(d); err != nil {
-		return nil, fmt.Errorf("write JSON: %w", err)
+// indented writes JSON as it is made: the whole of a large report is not in
+// memory a second time.
+func indented(w io.Writer, d any) error {
+	e := &escaped{to: w}
+	err := jsonv2.MarshalWrite(e, d, jsonv1.DefaultOptionsV1(), jsontext.EscapeForHTML(false), jsontext.EscapeForJS(true), jsontext.WithIndent("  "))
+	if err == nil {
+		err = e.end()
 	}
-	return b.Bytes(), nil
+	if err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return nil
+}
+
+// escaped writes JSON on, with what can change a terminal's state or the
+// direction of writing as escapes. JSON has such characters in texts alone, and
+// itself escapes only those below the space.
+type escaped struct {
+	to   io.Writer
+	tail []byte // a character that is not whole yet
+	out  []byte
+}
+
+func (e *escaped) Write(p []byte) (int, error) {
+	in := append(e.tail, p...)
+	e.tail, e.out = nil, e.out[:0]
+	for len(in) > 0 {
+		if c := in[0]; c < 0x7f {
+			e.out, in = append(e.out, c), in[1:]
+			continue
+		}
+		if !utf8.FullRune(in) {
+			e.tail = append([]byte{}, in...)
+			break
+		}
+		r, n := utf8.DecodeRune(in)
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			for _, unit := range utf16.Encode([]rune{r}) {
+				e.out = fmt.Appendf(e.out, `\u%04x`, unit)
+			}
+		} else {
+			e.out = append(e.out, in[:n]...)
+		}
+		in = in[n:]
+	}
+	if _, err := e.to.Write(e.out); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (e *escaped) end() error {
+	_, err := e.to.Write(append(e.tail, '\n'))
+	return err
 }

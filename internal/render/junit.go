@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/xml"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -58,7 +59,7 @@ type junitSaid struct {
 
 // junit has a suite for each group of checks and a case for each check and
 // object.
-func (v *view) junit() ([]byte, error) {
+func (v *view) junit(w io.Writer) error {
 	all := junitAll{Name: "hourthree audit"}
 	suites := map[string]*junitSuite{}
 	suite := func(name string) *junitSuite {
@@ -95,11 +96,19 @@ func (v *view) junit() ([]byte, error) {
 		all.Suites = append(all.Suites, *s)
 	}
 	slices.SortFunc(all.Suites, func(a, b junitSuite) int { return strings.Compare(a.Name, b.Name) })
-	data, err := xml.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("write JUnit: %w", err)
+	_, err := io.WriteString(w, xml.Header)
+	if err == nil {
+		enc := xml.NewEncoder(w)
+		enc.Indent("", "  ")
+		err = enc.Encode(all)
 	}
-	return append([]byte(xml.Header), append(data, '\n')...), nil
+	if err == nil {
+		_, err = io.WriteString(w, "\n")
+	}
+	if err != nil {
+		return fmt.Errorf("write JUnit: %w", err)
+	}
+	return nil
 }
 
 // passed are the pairs that did, in order.

@@ -19,18 +19,14 @@ func Notes(w io.Writer, in audit.Input) error {
 			b.WriteString("note: " + clean(g.Resource.String()+": "+strings.ReplaceAll(string(g.Reason), "_", " ")+": "+g.Detail) + "\n")
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, Inert(b.String()))
 	return err
 }
 
 // PathsJSON writes the ways from a workload to models.
 func PathsJSON(w io.Writer, paths []audit.Path) error {
-	data, err := indented(struct {
+	return indented(w, struct {
 		Version int          `json:"schema_version"`
 		Paths   []audit.Path `json:"paths"`
 	}{audit.SchemaVersion, list(paths)})
-	if err == nil {
-		_, err = w.Write(data)
-	}
-	return err
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"net/url"
 	"path"
 	"regexp"
@@ -150,7 +151,7 @@ type sarif struct {
 	live  map[string]string // URIs of live objects and what they stand for
 }
 
-func (v *view) sarif() ([]byte, error) {
+func (v *view) sarif(w io.Writer) error {
 	s := sarif{view: v, index: map[string]int{}, live: map[string]string{}}
 	run := sarifRun{
 		Tool:       sarifTool{sarifDriver{Name: "hourthree", Version: v.Version, Information: home, Rules: s.rules()}},
@@ -167,7 +168,7 @@ func (v *view) sarif() ([]byte, error) {
 		// do not know that property.
 		run.Properties["fixed"], run.Properties["notLookedFor"] = d.Fixed, d.Unknown
 	}
-	return indented(sarifLog{sarifSchema, "2.1.0", []sarifRun{run}})
+	return indented(w, sarifLog{sarifSchema, "2.1.0", []sarifRun{run}})
 }
 
 // rules are the catalogue's, and checks of findings that it does not have.
@@ -282,6 +283,9 @@ var placeholder = regexp.MustCompile(`\{(\d+)\}`)
 func plain(text string) string {
 	if strings.Contains(text, "](") {
 		text = strings.NewReplacer("[", `\[`, "]", `\]`).Replace(text)
+	}
+	if !strings.Contains(text, "{") {
+		return text
 	}
 	return placeholder.ReplaceAllString(text, "{{$1}}")
 }
