@@ -11,7 +11,7 @@ import (
 )
 
 var routeRules = map[string]Rule{
-	"RTY-009": routeRetryNoBudget, "RTY-013": kongRetriesHigh, "CBK-003": routeNoHealthCheck, "RLM-001": routeNoLimit,
+	"RTY-009": routeRetryNoBudget, "RTY-013": kongRetriesHigh, "CBK-003": routeNoHealthCheck, "TMO-002": routeNoTime, "RLM-001": routeNoLimit,
 	"RLM-009": backendNoQuota, "RTE-002": nothingFailsOver, "RTE-003": oneRegion,
 }
 
@@ -152,6 +152,43 @@ func routeNoHealthCheck(g *Graph, o *manifest.Object) []Hit {
 		})
 	}
 	return hits
+}
+
+// timers are the policies that may hold a limit for requests, and where.
+var timers = map[string]string{
+	"BackendTrafficPolicy": "spec.timeout.http.requestTimeout", "AgentgatewayPolicy": "spec.traffic.timeouts.request",
+	"TrafficPolicy": "spec.timeouts.request",
+}
+
+// routeNoTime: neither the route nor a policy on it ends a call that hangs.
+func routeNoTime(g *Graph, o *manifest.Object) []Hit {
+	x := g.edges()
+	var hits []Hit
+	for i, rule := range listAt(o.Root, "spec.rules") {
+		if len(listAt(rule, "backendRefs")) == 0 || span(rule, "timeouts.request") > 0 || span(rule, "timeouts.backendRequest") > 0 || x.timed(o, rule) {
+			continue
+		}
+		shown := func(path string) string {
+			if v := valueAt(rule, path); v != nil {
+				return short(plainText(v))
+			}
+			return "unset"
+		}
+		hits = append(hits, Hit{
+			Path:     fmt.Sprintf("spec.rules[%d].timeouts", i),
+			Observed: "request " + shown("timeouts.request") + ", backendRequest " + shown("timeouts.backendRequest"),
+		})
+	}
+	return hits
+}
+
+func (x *edges) timed(o *manifest.Object, rule any) bool {
+	for kind, path := range timers {
+		if v, _ := setting(x.effective(kind, o, rule), path); span(map[string]any{"v": v}, "v") > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // limiters are the policies that may hold a rate limit, and where.
