@@ -100,6 +100,9 @@ type Report struct {
 	Passed   []Passed           `json:"-"`
 	// Roles are the workloads that were found to serve or call models.
 	Roles []RoleOf `json:"roles"`
+	// Empty says that none of the objects was found to be on the way to a model, so
+	// that no check applied.
+	Empty bool `json:"-"`
 }
 
 // Passed is a check that passed for an object.
