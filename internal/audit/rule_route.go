@@ -243,9 +243,13 @@ func (x *edges) limited(o *manifest.Object, rule any) bool {
 // backendNoQuota: one caller can use up a backend.
 func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
+	observed := "no quota for each caller"
 	for _, a := range x.attached[key{o.Kind, o.Namespace, o.Name}] {
 		if a.policy.Kind == "QuotaPolicy" {
-			return nil
+			if tellsCallers(a.policy) {
+				return nil
+			}
+			observed = "QuotaPolicy " + a.policy.Name + " counts all callers together"
 		}
 	}
 	routes := x.backends[key{o.Kind, o.Namespace, o.Name}]
@@ -254,7 +258,7 @@ func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 			uses := slices.ContainsFunc(live(rule), func(b any) bool { return backendKey(r, b) == key{o.Kind, o.Namespace, o.Name} })
 			if uses && !perCaller(x.effective("BackendTrafficPolicy", r, rule)) {
 				return []Hit{{
-					Path: "spec", Observed: "no quota for each caller",
+					Path: "spec", Observed: observed,
 					Related: []Related{{Object: r, Path: "spec.rules", Note: "leads here without a limit for each caller"}},
 				}}
 			}
@@ -263,7 +267,20 @@ func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 	if len(routes) > 0 || x.perCaller[o.Namespace] {
 		return nil
 	}
-	return []Hit{{Path: "spec", Observed: "no quota for each caller"}}
+	return []Hit{{Path: "spec", Observed: observed}}
+}
+
+// tellsCallers says whether a QuotaPolicy has a quota of a model for callers that
+// it tells apart. One that is only watched holds nobody back.
+func tellsCallers(policy *manifest.Object) bool {
+	for _, m := range listAt(policy.Root, "spec.perModelQuotas") {
+		if slices.ContainsFunc(listAt(m, "quota.bucketRules"), func(r any) bool {
+			return len(listAt(r, "clientSelectors")) > 0 && valueAt(r, "shadowMode") != true
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // perCaller says whether policies limit each value of a header by itself.
