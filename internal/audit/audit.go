@@ -49,7 +49,7 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 		return nil, err
 	}
 	r := &run{g: NewGraph(in.Objects, opt), in: in, served: kindsServed(in.Served), citing: map[string][]string{}}
-	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: slices.Concat(misdeclared(r.g), in.Problems, r.g.problems), Roles: r.g.Roles()}
+	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: slices.Concat(misdeclared(r.g), in.Problems, r.g.problems), Roles: r.g.Roles(), Empty: !r.g.Any()}
 	for _, c := range checks {
 		if err := r.check(ctx, c); err != nil {
 			return nil, err

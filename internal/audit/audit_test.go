@@ -46,3 +46,20 @@ spec:
 		t.Errorf("%+v", r)
 	}
 }
+
+// A report says when nothing that it was given has to do with models: then no
+// finding means nothing.
+func TestNothingOnTheWayToAModel(t *testing.T) {
+	const page = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: page, namespace: web}
+spec: {template: {metadata: {labels: {app: page}}, spec: {containers: [{name: main, image: nginx}]}}}`
+	if r := run1(t, Input{Objects: objects(t, page)}, Options{}); !r.Empty || len(r.Findings) > 0 {
+		t.Errorf("%+v", r)
+	}
+	said := strings.Replace(page, "labels: {", "labels: {hourthree.dev/role: server, ", 1)
+	if r := run1(t, Input{Objects: objects(t, said)}, Options{}); r.Empty {
+		t.Errorf("%+v", r.Roles)
+	}
+}

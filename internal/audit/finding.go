@@ -45,7 +45,7 @@ type Finding struct {
 	Observed  string         `json:"observed"`
 	Expected  string         `json:"expected"`
 	Related   []RelatedPlace `json:"related"`
-	Incidents []string       `json:"incidents"` // ids of the library, best evidenced first
+	Incidents []string       `json:"incidents"` // ids of the library: what the drill replays, then the best evidenced
 	Drill     string         `json:"drill,omitempty"`
 	Waiver    *Waiver        `json:"waiver,omitempty"` // of a waived one
 	Change    Change         `json:"change,omitempty"` // against a baseline, see Compare
@@ -100,6 +100,9 @@ type Report struct {
 	Passed   []Passed           `json:"-"`
 	// Roles are the workloads that were found to serve or call models.
 	Roles []RoleOf `json:"roles"`
+	// Empty says that none of the objects was found to be on the way to a model, so
+	// that no check applied.
+	Empty bool `json:"-"`
 }
 
 // Passed is a check that passed for an object.

@@ -23,7 +23,7 @@ func library(t *testing.T) *incident.Library {
 func TestEveryCheckHasAnIncident(t *testing.T) {
 	l := library(t)
 	for _, c := range Catalogue() {
-		if len(l.Citing(c.ID)) == 0 && c.Scope != scopeWaiver {
+		if len(l.Citing(c.ID, "")) == 0 && c.Scope != scopeWaiver {
 			t.Errorf("%s: no incident", c.ID)
 		}
 	}
@@ -36,7 +36,8 @@ func TestEveryCheckHasAnIncident(t *testing.T) {
 	}
 }
 
-// A finding cites the best evidenced incidents, five at most.
+// A finding cites the incidents that its drill replays, then the best evidenced,
+// five at most.
 func TestFindingsCiteIncidents(t *testing.T) {
 	l := library(t)
 	c, _ := Find("RTY-002")
@@ -45,7 +46,7 @@ func TestFindingsCiteIncidents(t *testing.T) {
 		t.Fatal("no finding")
 	}
 	var want []string
-	for _, rec := range l.Citing(c.ID) {
+	for _, rec := range l.Citing(c.ID, c.Drill) {
 		want = append(want, rec.ID)
 	}
 	if got := r.Findings[0].Incidents; !slices.Equal(got, want[:min(len(want), cited)]) || len(got) == 0 {
@@ -81,6 +82,27 @@ func TestSourcesAreUsed(t *testing.T) {
 	for k, s := range own().sources {
 		if !used[k] || s.Title == "" || len(s.URL) < len("https://a") || s.URL[:8] != "https://" {
 			t.Errorf("%s: used %v, %+v", k, used[k], s)
+		}
+	}
+}
+
+// What started the retry storm of May 2026 is cited first by the checks whose
+// drill replays it.
+func TestTheReplayedIncidentIsCitedFirst(t *testing.T) {
+	l := library(t)
+	for _, id := range []string{"RTY-001", "RTY-006", "PTH-001", "PTH-002", "OBS-002"} {
+		c, _ := Find(id)
+		if list := l.Citing(id, c.Drill); len(list) == 0 || list[0].ID != "HT-0001" {
+			t.Errorf("%s cites %v first", id, list)
+		}
+	}
+	for _, c := range Catalogue() {
+		replays, past := func(r *incident.Record) bool { return slices.Contains(r.Drills, c.Drill) }, false
+		for _, r := range l.Citing(c.ID, c.Drill) {
+			if past && c.Drill != "" && replays(r) {
+				t.Errorf("%s: %s is replayed by %s and comes late", c.ID, r.ID, c.Drill)
+			}
+			past = past || !replays(r)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/hourthree/hourthree/internal/manifest"
 )
@@ -124,7 +125,8 @@ func (k *walk) endpoints(t trail, o *manifest.Object) {
 func endpointHosts(o *manifest.Object) []string {
 	var hosts []string
 	for _, e := range listAt(o.Root, "spec.endpoints") {
-		if h := textOr(e, "fqdn.hostname", textAt(e, "ip.address")); h != "" && !slices.Contains(hosts, h) {
+		h := textOr(e, "fqdn.hostname", textAt(e, "ip.address"))
+		if h = strings.ToLower(strings.TrimSuffix(h, ".")); h != "" && !slices.Contains(hosts, h) {
 			hosts = append(hosts, h)
 		}
 	}

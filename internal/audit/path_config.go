@@ -129,7 +129,7 @@ var families = []struct {
 	product, key, host string
 	bases              []string
 }{
-	{"openai", "OPENAI_API_KEY", "api.openai.com", []string{"OPENAI_BASE_URL", "OPENAI_API_BASE", "AZURE_OPENAI_ENDPOINT", "LLM_BASE_URL", "LITELLM_BASE_URL", "LITELLM_API_BASE"}},
+	{"openai", "OPENAI_API_KEY", "api.openai.com", []string{"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_BASE_URL", "AZURE_OPENAI_ENDPOINT", "LLM_BASE_URL", "LITELLM_BASE_URL", "LITELLM_API_BASE"}},
 	{"anthropic", "ANTHROPIC_API_KEY", "api.anthropic.com", []string{"ANTHROPIC_BASE_URL", "LLM_BASE_URL", "LITELLM_BASE_URL", "LITELLM_API_BASE"}},
 }
 

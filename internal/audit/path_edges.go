@@ -241,18 +241,22 @@ func (x *edges) scalersOf(o *manifest.Object) []*manifest.Object {
 	return x.scalers[key{o.Kind, o.Namespace, o.Name}]
 }
 
-// floor is the fewest replicas of a workload that an autoscaler leaves, or those
-// that are asked for.
+// floor is the fewest replicas of a workload that an autoscaler leaves, or,
+// without one, those that are asked for: an autoscaler does not keep to them.
 func (x *edges) floor(o *manifest.Object) int {
-	replicas := intOr(o.Root, "spec.replicas", 1)
-	for _, s := range x.scalersOf(o) {
-		path := "spec.minReplicas"
-		if s.Kind == "ScaledObject" {
-			path = "spec.minReplicaCount"
-		}
-		replicas = max(replicas, intOr(s.Root, path, 0))
+	scalers := x.scalersOf(o)
+	if len(scalers) == 0 {
+		return intOr(o.Root, "spec.replicas", 1)
 	}
-	return replicas
+	fewest := 0
+	for _, s := range scalers {
+		if s.Kind == "ScaledObject" {
+			fewest = max(fewest, intOr(s.Root, "spec.minReplicaCount", 0))
+		} else {
+			fewest = max(fewest, intOr(s.Root, "spec.minReplicas", 1))
+		}
+	}
+	return fewest
 }
 
 // The functions below read leniently: a rule concludes nothing from what is not

@@ -196,16 +196,28 @@ func share(root any, path string, def float64) float64 {
 }
 
 // envoyGatewaySteps are what the rule of a route and the policies in force on it
-// do: the route's limit outside, the policy's retries inside. A policy's retry
-// takes the place of the route's.
+// do: the route's limit outside, the policy's retries inside. Where both have a
+// retry or a limit for requests, Envoy Gateway takes the route's and leaves the
+// policy's; a budget is the policy's in any case.
 func (x *edges) envoyGatewaySteps(route *manifest.Object, i int, rule any) []step {
 	policies := x.effective("BackendTrafficPolicy", route, rule)
 	retry, by := setting(policies, "spec.retry")
+	limit, limiter := setting(policies, "spec.timeout.http.requestTimeout")
+	budget, _ := setting(policies, "spec.circuitBreaker.retryBudget")
+	own := valueAt(rule, "retry") != nil
+	if own {
+		retry, by = nil, nil
+	}
+	if route.Kind == "AIGatewayRoute" || valueAt(rule, "timeouts.request") != nil || valueAt(rule, "timeouts.backendRequest") != nil && !own {
+		limit, limiter = nil, nil
+	}
 	var list []step
-	if s, ok := x.routeStep(route, i, rule, retry); ok {
+	if s, ok := x.routeStep(route, i, rule); ok {
+		if own && budget != nil {
+			s.Budget = fraction(budget)
+		}
 		list = append(list, s)
 	}
-	limit, limiter := setting(policies, "spec.timeout.http.requestTimeout")
 	if by == nil {
 		by = limiter
 	}
@@ -218,8 +230,8 @@ func (x *edges) envoyGatewaySteps(route *manifest.Object, i int, rule any) []ste
 		l.Attempts = repeating(envoyGatewayWords(retry), plusOne(intOr(retry, "numRetries", envoyRetries)))
 		l.PerTry = span(retry, "perRetry.timeout")
 	}
-	if b, _ := setting(policies, "spec.circuitBreaker.retryBudget"); b != nil {
-		l.Budget = fraction(b)
+	if budget != nil && !own {
+		l.Budget = fraction(budget)
 	}
 	return append(list, newStep(by, "spec.retry", l))
 }
@@ -253,16 +265,15 @@ func fraction(budget any) float64 {
 	return n / 100
 }
 
-// routeStep is what the rule of a route of the Gateway API does by itself, its
-// retry left out where a policy has one instead.
-func (x *edges) routeStep(o *manifest.Object, i int, rule, instead any) (step, bool) {
+// routeStep is what the rule of a route of the Gateway API does by itself.
+func (x *edges) routeStep(o *manifest.Object, i int, rule any) (step, bool) {
 	l := layers.Layer{Name: o.Kind + " " + placeName(o), Product: "gateway-api", Hands: layers.Proxied()}
 	l.Timeout, l.PerTry = span(rule, "timeouts.request"), span(rule, "timeouts.backendRequest")
 	if o.Kind == "AIGatewayRoute" && valueAt(rule, "timeouts.request") == nil {
 		l.Timeout, l.Assumed = aiGatewayLimit, "60 s is Envoy AI Gateway's default"
 	}
 	path := fmt.Sprintf("spec.rules[%d]", i)
-	if retry := valueAt(rule, "retry"); retry != nil && instead == nil {
+	if retry := valueAt(rule, "retry"); retry != nil {
 		words := append([]string{"reset"}, wordsAt(retry, "codes")...)
 		l.Attempts = repeating(words, plusOne(intOr(retry, "attempts", envoyRetries)))
 		if valueAt(retry, "attempts") == nil {

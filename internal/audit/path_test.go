@@ -90,7 +90,7 @@ func TestProductsOfExamples(t *testing.T) {
 		{"backends", "api.openai.com", layers.Server, 1, 1, 1},
 		{"backends", "nowhere.example.org", layers.Server, 1, 1, 1},
 		{"circle", "llm/one", layers.Server, 3 * 2 * 2, 12, 3},
-		{"unknown", "api.openai.com", layers.Server, 3 * 3 * 6, 3 * 1.1 * 6, 4},
+		{"unknown", "api.openai.com", layers.Server, 3 * 3 * 6, 3 * 1.1 * 6, 3},
 	} {
 		paths := Paths(NewGraph(example(t, c.name), Options{}))
 		i := slices.IndexFunc(paths, func(p Path) bool { return p.To == c.to })

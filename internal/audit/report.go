@@ -19,7 +19,7 @@ func (r *run) finding(c *Check, o *manifest.Object, h Hit) Finding {
 	f := Finding{
 		Key: keyOf(c.ID, o.Ref(), h.Container, h.Path), Check: c, ID: c.ID, Severity: c.Severity, Title: c.Title, State: Fail,
 		Object: o.Ref(), Container: h.Container, Place: placeOf(o, h.Path), Path: h.Path,
-		Observed: h.Observed, Expected: cmp.Or(h.Expected, c.Expected), Related: []RelatedPlace{}, Incidents: r.incidents(c.ID), Drill: c.Drill, on: o,
+		Observed: h.Observed, Expected: cmp.Or(h.Expected, c.Expected), Related: []RelatedPlace{}, Incidents: r.incidents(c), Drill: c.Drill, on: o,
 	}
 	if h.Line > 0 {
 		f.Place.Line, f.Place.Column = h.Line, 1
@@ -44,21 +44,21 @@ func placeOf(o *manifest.Object, path string) Place {
 }
 
 // incidents are the ids of the library's records that a check cites.
-func (r *run) incidents(id string) []string {
-	if list, ok := r.citing[id]; ok {
+func (r *run) incidents(c *Check) []string {
+	if list, ok := r.citing[c.ID]; ok {
 		return list
 	}
 	list := []string{}
 	if r.g.opt.Library == nil {
 		return list
 	}
-	for _, rec := range r.g.opt.Library.Citing(id) {
+	for _, rec := range r.g.opt.Library.Citing(c.ID, c.Drill) {
 		if len(list) < cited {
 			list = append(list, rec.ID)
 		}
 	}
-	r.citing[id] = slices.Clip(list) // all findings of the check share it
-	return r.citing[id]
+	r.citing[c.ID] = slices.Clip(list) // all findings of the check share it
+	return r.citing[c.ID]
 }
 
 var index = regexp.MustCompile(`\[[0-9]+\]`)

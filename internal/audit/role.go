@@ -23,10 +23,11 @@ var images = map[string]Role{
 	"maximhq/bifrost": Gateway, "portkeyai/gateway": Gateway, "helicone/ai-gateway": Gateway,
 	"hourthree/hourthree": Gateway, "envoyproxy/ai-gateway-extproc": Gateway, "agentgateway/agentgateway": Gateway,
 	"cr.agentgateway.dev/agentgateway": Gateway,
-	"vllm/vllm-openai":                 Server, "vllm/vllm-openai-rocm": Server, "lmsysorg/sglang": Server, "ollama/ollama": Server,
+	"vllm/vllm-openai":                 Server, "vllm/vllm-openai-rocm": Server, "vllm/vllm-openai-cpu": Server, "lmsysorg/sglang": Server, "ollama/ollama": Server,
 	"huggingface/text-generation-inference": Server, "ggml-org/llama.cpp": Server, "ggerganov/llama.cpp": Server,
 	"nvidia/tritonserver": Server, "nvidia/ai-dynamo/vllm-runtime": Server, "nvidia/ai-dynamo/sglang-runtime": Server,
 	"llm-d/llm-d": Server, "llm-d/llm-d-cuda": Server, "kserve/huggingfaceserver": Server, "openvino/model_server": Server,
+	"lmcache/lmstack-router": Gateway, "lmcache/vllm-openai": Server,
 	"gateway-api-inference-extension/epp": Picker, "llm-d/llm-d-inference-scheduler": Picker,
 }
 
@@ -63,7 +64,7 @@ var keyNames = []string{
 
 // baseNames are the environment variables that say where models are called.
 var baseNames = []string{
-	"OPENAI_BASE_URL", "OPENAI_API_BASE", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "LLM_BASE_URL",
+	"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "LLM_BASE_URL",
 	"LITELLM_BASE_URL", "LITELLM_API_BASE", "MISTRAL_BASE_URL", "GROQ_BASE_URL",
 }
 

@@ -81,16 +81,28 @@ func (a *alerts) look(expr string, recorded map[string]string, depth int) {
 
 // noSuccessAlert: nobody is told when calls fail.
 func noSuccessAlert(g *Graph, o *manifest.Object) []Hit {
-	if g.Role(o) != Gateway || g.edges().alerts().success {
+	a := g.edges().alerts()
+	if g.Role(o) != Gateway || a.success {
 		return nil
 	}
-	return []Hit{{Path: "metadata.name", Observed: "no alert on the share of calls that succeed was found in the cluster"}}
+	return a.none(g, "no alert on the share of calls that succeed is among the alerting rules")
+}
+
+// none says that an alert is not there. Files without any alerting rule do not
+// say that: rules are seldom deployed with what they watch.
+func (a alerts) none(g *Graph, observed string) []Hit {
+	live := func(o *manifest.Object) bool { return o.Origin.Live }
+	if a.rules == 0 && !slices.ContainsFunc(g.all, live) {
+		return []Hit{{Open: NoLiveData, Observed: "the files have no alerting rule, the cluster may have some"}}
+	}
+	return []Hit{{Path: "metadata.name", Observed: observed}}
 }
 
 // noAttemptsAlert: nobody is told when retries multiply.
 func noAttemptsAlert(g *Graph, o *manifest.Object) []Hit {
-	if g.Role(o) != Gateway || g.edges().alerts().attempts {
+	a := g.edges().alerts()
+	if g.Role(o) != Gateway || a.attempts {
 		return nil
 	}
-	return []Hit{{Path: "metadata.name", Observed: "no alert on retries or attempts was found in the cluster"}}
+	return a.none(g, "no alert on retries or attempts is among the alerting rules")
 }

@@ -123,6 +123,9 @@ func limitsNotNested(g *Graph, o *manifest.Object) []Hit {
 			if f.Assumed {
 				continue // not proven
 			}
+			if in := p.steps[f.Inner].o; in != nil && f.Inner == f.Outer && in.Kind == "VirtualService" {
+				continue // its tries do not fit its own limit: RTY-003 says that of the object itself
+			}
 			h := p.hit(p.Nesting[slices.Index(p.faults, f)].Text)
 			h.Path = p.steps[f.Inner].path
 			if p.steps[f.Inner].o != o {

@@ -11,7 +11,7 @@ import (
 )
 
 var routeRules = map[string]Rule{
-	"RTY-009": routeRetryNoBudget, "RTY-013": kongRetriesHigh, "CBK-003": routeNoHealthCheck, "RLM-001": routeNoLimit,
+	"RTY-009": routeRetryNoBudget, "RTY-013": kongRetriesHigh, "CBK-003": routeNoHealthCheck, "TMO-002": routeNoTime, "RLM-001": routeNoLimit,
 	"RLM-009": backendNoQuota, "RTE-002": nothingFailsOver, "RTE-003": oneRegion,
 }
 
@@ -154,6 +154,43 @@ func routeNoHealthCheck(g *Graph, o *manifest.Object) []Hit {
 	return hits
 }
 
+// timers are the policies that may hold a limit for requests, and where.
+var timers = map[string]string{
+	"BackendTrafficPolicy": "spec.timeout.http.requestTimeout", "AgentgatewayPolicy": "spec.traffic.timeouts.request",
+	"TrafficPolicy": "spec.timeouts.request",
+}
+
+// routeNoTime: neither the route nor a policy on it ends a call that hangs.
+func routeNoTime(g *Graph, o *manifest.Object) []Hit {
+	x := g.edges()
+	var hits []Hit
+	for i, rule := range listAt(o.Root, "spec.rules") {
+		if len(listAt(rule, "backendRefs")) == 0 || span(rule, "timeouts.request") > 0 || span(rule, "timeouts.backendRequest") > 0 || x.timed(o, rule) {
+			continue
+		}
+		shown := func(path string) string {
+			if v := valueAt(rule, path); v != nil {
+				return short(plainText(v))
+			}
+			return "unset"
+		}
+		hits = append(hits, Hit{
+			Path:     fmt.Sprintf("spec.rules[%d].timeouts", i),
+			Observed: "request " + shown("timeouts.request") + ", backendRequest " + shown("timeouts.backendRequest"),
+		})
+	}
+	return hits
+}
+
+func (x *edges) timed(o *manifest.Object, rule any) bool {
+	for kind, path := range timers {
+		if v, _ := setting(x.effective(kind, o, rule), path); span(map[string]any{"v": v}, "v") > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // limiters are the policies that may hold a rate limit, and where.
 var limiters = map[string][]string{
 	"AgentgatewayPolicy": {"spec.traffic.rateLimit"},
@@ -206,9 +243,13 @@ func (x *edges) limited(o *manifest.Object, rule any) bool {
 // backendNoQuota: one caller can use up a backend.
 func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
+	observed := "no quota for each caller"
 	for _, a := range x.attached[key{o.Kind, o.Namespace, o.Name}] {
 		if a.policy.Kind == "QuotaPolicy" {
-			return nil
+			if tellsCallers(a.policy) {
+				return nil
+			}
+			observed = "QuotaPolicy " + a.policy.Name + " counts all callers together"
 		}
 	}
 	routes := x.backends[key{o.Kind, o.Namespace, o.Name}]
@@ -217,7 +258,7 @@ func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 			uses := slices.ContainsFunc(live(rule), func(b any) bool { return backendKey(r, b) == key{o.Kind, o.Namespace, o.Name} })
 			if uses && !perCaller(x.effective("BackendTrafficPolicy", r, rule)) {
 				return []Hit{{
-					Path: "spec", Observed: "no quota for each caller",
+					Path: "spec", Observed: observed,
 					Related: []Related{{Object: r, Path: "spec.rules", Note: "leads here without a limit for each caller"}},
 				}}
 			}
@@ -226,7 +267,20 @@ func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 	if len(routes) > 0 || x.perCaller[o.Namespace] {
 		return nil
 	}
-	return []Hit{{Path: "spec", Observed: "no quota for each caller"}}
+	return []Hit{{Path: "spec", Observed: observed}}
+}
+
+// tellsCallers says whether a QuotaPolicy has a quota of a model for callers that
+// it tells apart. One that is only watched holds nobody back.
+func tellsCallers(policy *manifest.Object) bool {
+	for _, m := range listAt(policy.Root, "spec.perModelQuotas") {
+		if slices.ContainsFunc(listAt(m, "quota.bucketRules"), func(r any) bool {
+			return len(listAt(r, "clientSelectors")) > 0 && valueAt(r, "shadowMode") != true
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // perCaller says whether policies limit each value of a header by itself.

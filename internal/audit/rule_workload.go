@@ -224,8 +224,12 @@ func singleReplica(g *Graph, o *manifest.Object) []Hit {
 	if valueAt(o.Root, "spec.replicas") == nil {
 		observed = "none, which is 1"
 	}
+	scalers := g.edges().scalersOf(o)
+	if len(scalers) > 0 {
+		observed = fmt.Sprintf("its autoscaler may leave %d", g.edges().floor(o))
+	}
 	h := Hit{Path: "spec.replicas", Observed: observed}
-	for _, s := range g.edges().scalersOf(o) {
+	for _, s := range scalers {
 		h.Related = append(h.Related, Related{Object: s, Path: "spec", Note: "does not keep two"})
 	}
 	return []Hit{h}

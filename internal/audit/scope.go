@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -266,14 +267,22 @@ func (s *scope) caller(o *manifest.Object) *manifest.Object {
 func serves(o *manifest.Object) Role {
 	for _, c := range Containers(o) {
 		limits, _ := Object(c.Root, "resources.limits")
+		claims, _ := List(c.Root, "resources.claims") // of devices
 		for k := range limits {
-			if strings.HasSuffix(k, "/gpu") || strings.HasSuffix(k, "/tpu") || strings.HasPrefix(k, "gpu.") {
+			if accelerator.MatchString(k) {
 				return Server
 			}
+		}
+		if len(claims) > 0 {
+			return Server
 		}
 	}
 	return Gateway
 }
+
+// accelerator are the names of what models run on, as vendors' device plugins
+// have them.
+var accelerator = regexp.MustCompile(`/(gpu|tpu|mig-|neuron|gaudi|npu)|^gpu\.|^huawei\.com/Ascend`)
 
 func (s *scope) pool(o *manifest.Object) {
 	selector, _ := Object(o.Root, "spec.selector.matchLabels")

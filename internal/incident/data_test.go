@@ -116,7 +116,7 @@ func TestChecksCite(t *testing.T) {
 		t.Errorf("%d checks are cited", len(l.checks))
 	}
 	for _, id := range l.checks {
-		list := l.Citing(id)
+		list := l.Citing(id, "")
 		if len(list) == 0 {
 			t.Errorf("%s cites no incident", id)
 		}

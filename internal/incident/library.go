@@ -131,10 +131,14 @@ func (l *Library) Checks(r *Record) []string {
 	return slices.Compact(ids)
 }
 
-// Citing are the records that have a condition which the check looks for,
-// the best evidenced first.
-func (l *Library) Citing(check string) []*Record {
+// Citing are the records that have a condition which the check looks for: those
+// that the drill replays first, then the best evidenced. The drill is the one
+// that shows the check, "" for none.
+func (l *Library) Citing(check, drill string) []*Record {
 	list, _ := l.List(Filter{Check: check})
-	slices.SortStableFunc(list, func(a, b *Record) int { return cmp.Compare(b.Evidence().Score, a.Evidence().Score) })
+	other := func(r *Record) int { return no(drill != "" && slices.Contains(r.Drills, drill)) }
+	slices.SortStableFunc(list, func(a, b *Record) int {
+		return cmp.Or(other(a)-other(b), cmp.Compare(b.Evidence().Score, a.Evidence().Score))
+	})
 	return list
 }

@@ -102,7 +102,7 @@ func TestFolderAdds(t *testing.T) {
 	if !ok || r.Origin != filepath.Join(dir, "ACME-0001.yaml") || len(l.All()) != len(opened(t).All())+1 {
 		t.Fatalf("%+v", r)
 	}
-	if got := l.Citing("ACME-1"); len(got) != 1 || got[0] != r {
+	if got := l.Citing("ACME-1", ""); len(got) != 1 || got[0] != r {
 		t.Errorf("a check of one's own: %v", got)
 	}
 	if o, _ := l.Get("HT-0001"); !strings.Contains(strings.Join(o.Related, " "), "ACME-0001") {

@@ -136,11 +136,11 @@ func explainIncidents(p *page, c *audit.Check, l *incident.Library) {
 		return
 	}
 	const most = 8
-	all := l.Citing(c.ID)
+	all := l.Citing(c.ID, c.Drill)
 	if len(all) == 0 {
 		return
 	}
-	p.WriteString("\nIncidents that had it, the best evidenced first\n")
+	p.WriteString("\nIncidents that had it, those that the drill replays first\n")
 	for _, r := range all[:min(len(all), most)] {
 		p.line("  "+clean(r.ID)+"  ", r.Title)
 	}

@@ -211,6 +211,9 @@ func (v *view) coverage() string {
 		}
 		s += " (" + most + ")"
 	}
+	if v.Report.Empty && c.Objects > 0 {
+		s += "; none of them was found to be on the way to a model, a label " + audit.RoleLabel + " says that one is"
+	}
 	return s
 }
 

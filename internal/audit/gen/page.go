@@ -76,7 +76,7 @@ func entry(b *bytes.Buffer, c *audit.Check, library *incident.Library) {
 
 // evidence is what stands behind a check: incidents, a drill, sources.
 func evidence(b *bytes.Buffer, c *audit.Check, library *incident.Library) {
-	if records := library.Citing(c.ID); len(records) > 0 {
+	if records := library.Citing(c.ID, c.Drill); len(records) > 0 {
 		var list []string
 		for _, r := range records[:min(len(records), cited)] {
 			list = append(list, r.ID+" "+escape(strings.TrimSpace(r.Title)))
