@@ -102,6 +102,9 @@ func (x *edges) addressed(w *workload, c Container, vars []variable) []base {
 		if !named && (!strings.Contains(v.value, "://") || !x.leadsToModels(a.host, w.o.Namespace)) {
 			continue
 		}
+		if !strings.Contains(v.value, "://") && !strings.Contains(a.host, ".") && x.service(a.host, w.o.Namespace) == nil {
+			continue // no address: it may be anything, a key too
+		}
 		b := base{a, sdkOf(v.name, a.host), c, vars, v.name}
 		if !slices.ContainsFunc(list, func(other base) bool { return other.address == b.address }) {
 			list = append(list, b)

@@ -389,3 +389,24 @@ func TestNamesOfHosts(t *testing.T) {
 		}
 	}
 }
+
+// What stands in a base URL's place without being an address is not shown.
+func TestNoAddressIsShown(t *testing.T) {
+	const key = "sk-proj-abcdef"
+	g := NewGraph(objects(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: chat, namespace: llm}
+spec:
+  template:
+    metadata: {labels: {app: chat}}
+    spec: {containers: [{name: app, image: chat:1, env: [{name: OPENAI_BASE_URL, value: `+key+`}, {name: OPENAI_API_KEY, value: x}]}]}
+`), Options{})
+	var out strings.Builder
+	if err := Tree(&out, Paths(g), 80); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), key) {
+		t.Errorf("the key is shown:\n%s", out.String())
+	}
+}

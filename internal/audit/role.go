@@ -85,6 +85,19 @@ func Provider(host string) bool {
 	return providers.MatchString(strings.ToLower(strings.TrimSuffix(host, ".")))
 }
 
+// ownNames end the hosts that carry the name of a customer's own resource.
+var ownNames = []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com", ".inference.ai.azure.com", ".models.ai.azure.com"}
+
+// anyonesHost is a provider's host without the name of whose it is.
+func anyonesHost(host string) string {
+	for _, suffix := range ownNames {
+		if strings.HasSuffix(host, suffix) {
+			return "*" + suffix
+		}
+	}
+	return host
+}
+
 // HostOf is the host that a URL, or a host with or without port, names; "" for
 // none.
 func HostOf(text string) string {

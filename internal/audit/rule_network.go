@@ -193,7 +193,7 @@ func pastTheGateway(g *Graph, o *manifest.Object) []Hit {
 		if !Provider(b.host) {
 			continue
 		}
-		path, observed := b.container.Path+".env", b.from+" names "+b.host
+		path, observed := b.container.Path+".env", b.from+" names "+anyonesHost(b.host)
 		for _, v := range b.vars {
 			if v.name == b.from {
 				path = v.path

@@ -79,7 +79,7 @@ func (s *Server) auditExplain(_ context.Context, in explainIn) (*explanation, er
 		out.Drill = "hourthree drill run " + c.Drill
 	}
 	out.Waive = `annotation of the object: hourthree.dev/waive.` + c.ID + `: "REASON; until=YYYY-MM-DD"`
-	sections := []section{part("sources", sourcesOf(c), &out.Sources), part("incidents", s.citing(c.ID), &out.Incidents)}
+	sections := []section{part("sources", sourcesOf(c), &out.Sources), part("incidents", s.citing(c), &out.Incidents)}
 	out.rest = fill(c.ID, room(out), place{}, sections)
 	out.Next = "" // list_incidents with the check gives the others
 	return out, nil
@@ -98,9 +98,9 @@ func sourcesOf(c *audit.Check) []link {
 // mostCiting is how many incidents a check names.
 const mostCiting = 8
 
-func (s *Server) citing(id string) []related {
+func (s *Server) citing(c *audit.Check) []related {
 	var list []related
-	for _, r := range s.library.Citing(id) {
+	for _, r := range s.library.Citing(c.ID, c.Drill) {
 		if len(list) < mostCiting {
 			list = append(list, related{r.ID, plain(r.Title, shortText), r.Date})
 		}

@@ -73,7 +73,7 @@ func (s *Server) checkText(c *audit.Check) string {
 		b.line("```")
 	}
 	b.list("Sources", mapped(sourcesOf(c), func(l link) string { return strings.TrimSpace(l.Title + " " + l.URL) }))
-	b.list("Incidents that had it, the best evidenced first", mapped(s.citing(c.ID), func(r related) string {
+	b.list("Incidents that had it, the best evidenced first", mapped(s.citing(c), func(r related) string {
 		return r.ID + " " + r.Title + ", " + dated(r.Date)
 	}))
 	if c.Drill != "" {
