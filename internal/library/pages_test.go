@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,6 +65,29 @@ func TestIncidentPage(t *testing.T) {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page has no %q", want)
 		}
+	}
+}
+
+// TestNoFactIsToldFromFacts: what a search quotes of an assumption, and a figure
+// that rests on one, say so.
+func TestNoFactIsToldFromFacts(t *testing.T) {
+	q := url.QueryEscape("HT-0002 five given calls in a row fail independently with probability")
+	if body := get(t, shared, "/incidents?q="+q).Body.String(); !strings.Contains(body, `<span class="kind illustrative">illustrative</span> <span class="where">claims:`) {
+		t.Error("the search does not say the kind of the claim that it quotes")
+	}
+	if body := get(t, shared, "/api/incidents/search?limit=1&q="+q).Body.String(); !strings.Contains(body, `"fragment":{"field":"claims","kind":"illustrative"`) {
+		t.Errorf("REST does not either: %s", body)
+	}
+	r := &incident.Record{
+		Claims:  []incident.Claim{{ID: "c1", Text: "x", Kind: incident.Illustrative, Source: "s1"}, {ID: "c2", Text: "x", Kind: incident.Reported, Source: "s1"}},
+		Sources: []incident.Source{{ID: "s1"}}, Figures: []incident.Figure{{Name: "a", Claim: "c1"}, {Name: "b", Claim: "c2"}},
+	}
+	a, err := rendered("incident", &incidentPage{&Detail{Record: r}, nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(a.body), `</a> <span class="kind illustrative">illustrative</span></td>`); n != 1 {
+		t.Errorf("%d figures are said to rest on an assumption, want 1", n)
 	}
 }
 
