@@ -170,7 +170,7 @@ func (s *server) headers(h http.Header, r *http.Request) {
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD")
-	h.Set("Access-Control-Allow-Headers", "Authorization, If-None-Match")
+	h.Set("Access-Control-Allow-Headers", "Authorization, X-API-Key, If-None-Match")
 	h.Set("Access-Control-Expose-Headers", "ETag")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 }
