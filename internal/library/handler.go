@@ -36,6 +36,7 @@ func Handler(open func() (*Library, error), o Options) http.Handler {
 	}
 	mux.Handle(apiRoot+"/", s.serve(asJSON, lost))
 	mux.Handle(pagesRoot+"/style.css", s.style())
+	mux.Handle("/{$}", http.RedirectHandler(pagesRoot, http.StatusFound)) // where this is all there is
 	for _, p := range pages() {
 		mux.Handle(p.path, s.page(p))
 	}

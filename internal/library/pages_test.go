@@ -128,6 +128,9 @@ func TestPageProblems(t *testing.T) {
 	if w := get(t, shared, "/incidents", call{method: "POST"}); w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: %d", w.Code)
 	}
+	if w := get(t, shared, "/"); w.Code != 302 || w.Header().Get("Location") != "/incidents" {
+		t.Errorf("the root: %d %v", w.Code, w.Header())
+	}
 	w := get(t, shared, "/incidents/style.css")
 	if again := get(t, shared, "/incidents/style.css", call{header: map[string]string{"If-None-Match": w.Header().Get("ETag")}}); w.Code != 200 || again.Code != 304 {
 		t.Errorf("style: %d, then %d", w.Code, again.Code)
