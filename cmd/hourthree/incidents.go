@@ -286,6 +286,9 @@ type folder string
 
 func (d folder) Open(name string) (fs.File, error) { return os.DirFS(string(d)).Open(name) }
 
+// Stat does not open the file, which may be a pipe.
+func (d folder) Stat(name string) (fs.FileInfo, error) { return fs.Stat(os.DirFS(string(d)), name) }
+
 // ReadDir lists the files of the directory.
 func (d folder) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(os.DirFS(string(d)), name)

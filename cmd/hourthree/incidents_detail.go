@@ -86,11 +86,7 @@ func loud(k incident.Kind) string {
 func (v detailView) ledger(p *paper) {
 	p.heading("Claims, the best carried first")
 	for _, c := range v.Ledger {
-		text := c.Claim.Text + " [" + cited(c.Claim) + "]"
-		if c.Claim.Basis != "" {
-			text += " Basis: " + c.Claim.Basis
-		}
-		p.wrap(fmt.Sprintf("  %3d %-13s", c.Rank, loud(c.Claim.Kind)), text)
+		p.wrap(fmt.Sprintf("  %3d %-13s", c.Rank, loud(c.Claim.Kind)), c.Claim.Text+" ["+cited(c.Claim)+"]"+basis(c.Claim))
 	}
 	for _, k := range []incident.Kind{incident.Unconfirmed, incident.Illustrative} {
 		if v.Evidence.Kinds[k] > 0 {
@@ -100,15 +96,33 @@ func (v detailView) ledger(p *paper) {
 	if len(v.Figures) > 0 {
 		p.heading("Figures")
 		for _, f := range v.Figures {
-			p.wrap(fmt.Sprintf("  %-30s ", spoken(f.Name)), strconv.FormatFloat(f.Value, 'f', -1, 64)+" "+f.Unit+" ["+f.Claim+"]")
+			p.wrap(fmt.Sprintf("  %-30s ", spoken(f.Name)), strconv.FormatFloat(f.Value, 'f', -1, 64)+" "+f.Unit+" ["+v.carried(f)+"]")
 		}
 	}
+}
+
+// carried is the claim that a figure is from, with its kind where that is no fact.
+func (v detailView) carried(f incident.Figure) string {
+	for _, c := range v.Claims {
+		if c.ID == f.Claim && noFact[c.Kind] != "" {
+			return f.Claim + ", " + loud(c.Kind)
+		}
+	}
+	return f.Claim
 }
 
 // noFact says why a kind of claim is not to be taken for a fact.
 var noFact = map[incident.Kind]string{
 	incident.Unconfirmed:  "the source does not vouch for it, or sources disagree.",
 	incident.Illustrative: "an assumption for modelling, not a fact about the incident.",
+}
+
+// basis is what a claim was got from, or what is against it.
+func basis(c incident.Claim) string {
+	if c.Basis == "" {
+		return ""
+	}
+	return " Basis: " + c.Basis
 }
 
 // cited is a claim's own id and where it comes from.
@@ -184,13 +198,30 @@ func (v detailView) markdown(p *paper) {
 	p.WriteString("\n## Claims\n\n")
 	p.head("rank", "kind", "claim", "source")
 	for _, c := range v.Ledger {
-		p.row(strconv.Itoa(c.Rank), "**"+loud(c.Claim.Kind)+"**", md(c.Claim.Text), md(cited(c.Claim)))
+		p.row(strconv.Itoa(c.Rank), "**"+loud(c.Claim.Kind)+"**", md(c.Claim.Text+basis(c.Claim)), md(cited(c.Claim)))
 	}
+	v.markdownFigures(p)
 	p.WriteString("\n## Sources\n\n")
 	for _, s := range v.Sources {
 		fmt.Fprintf(p, "- %s: %s %s\n", s.ID, md(described(s)), md(s.URL))
 	}
 	v.markdownConditions(p)
+}
+
+func (v detailView) markdownFigures(p *paper) {
+	for _, k := range []incident.Kind{incident.Unconfirmed, incident.Illustrative} {
+		if v.Evidence.Kinds[k] > 0 {
+			fmt.Fprintf(p, "\n**%s**: %s\n", loud(k), md(noFact[k]))
+		}
+	}
+	if len(v.Figures) == 0 {
+		return
+	}
+	p.WriteString("\n## Figures\n\n")
+	p.head("figure", "value", "claim")
+	for _, f := range v.Figures {
+		p.row(md(spoken(f.Name)), md(strconv.FormatFloat(f.Value, 'f', -1, 64)+" "+f.Unit), md(v.carried(f)))
+	}
 }
 
 func (v detailView) markdownTimeline(p *paper) {
@@ -230,6 +261,12 @@ func (v detailView) markdownConditions(p *paper) {
 		p.WriteString("\n## Drills\n\n")
 		for _, r := range v.Replays {
 			fmt.Fprintf(p, "    %s\n", plainText(r.Command))
+		}
+	}
+	if len(v.Relations) > 0 {
+		p.WriteString("\n## Related\n\n")
+		for _, r := range v.Relations {
+			fmt.Fprintf(p, "- %s %s\n", r.ID, md(r.Title))
 		}
 	}
 }

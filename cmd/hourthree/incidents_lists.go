@@ -89,9 +89,17 @@ func (v foundView) table(p *paper) {
 		p.wrap(f.ID+"  ", f.Title)
 		indent := strings.Repeat(" ", len(f.ID)+2)
 		p.wrap(indent, strings.TrimPrefix(fmt.Sprintf("%s, %s, evidence %d", f.Date, f.Provider, f.Evidence), ", "))
-		p.wrap(indent+spoken(f.Fragment.Field)+": ", f.Fragment.Text)
+		p.wrap(indent+where(f.Fragment)+": ", f.Fragment.Text)
 	}
 	fmt.Fprintf(p, "\n%s; hourthree incidents get %s shows the first\n", shown(len(v.Incidents), v.Total), v.Incidents[0].ID)
+}
+
+// where is what a fragment is of; a claim is never shown without its kind.
+func where(f library.Fragment) string {
+	if f.Kind != "" {
+		return loud(f.Kind) + " claim"
+	}
+	return spoken(f.Field)
 }
 
 // spoken is a name of a field or kind as one says it.
@@ -99,7 +107,7 @@ func spoken(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
 func (v foundView) markdown(p *paper) {
 	for _, f := range v.Incidents {
-		fmt.Fprintf(p, "- **%s** %s (%s, evidence %d)  \n  %s: %s\n", f.ID, md(f.Title), md(f.Provider), f.Evidence, spoken(f.Fragment.Field), md(f.Fragment.Text))
+		fmt.Fprintf(p, "- **%s** %s (%s, evidence %d)  \n  %s: %s\n", f.ID, md(f.Title), md(f.Provider), f.Evidence, where(f.Fragment), md(f.Fragment.Text))
 	}
 }
 

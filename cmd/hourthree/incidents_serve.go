@@ -41,6 +41,7 @@ listener. On another address than loopback a key is asked of every request.`,
 				return err
 			}
 			s.Handler = library.Handler(func() (*library.Library, error) { return l, nil }, library.Options{Origins: origins})
+			s.Preflights = len(origins) > 0
 			s.Ready = func(a net.Addr) {
 				fmt.Fprintf(c.OutOrStdout(), "%d incidents at http://%s/incidents, REST at http://%s/api/incidents\n", len(l.All()), a, a)
 			}

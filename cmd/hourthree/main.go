@@ -52,6 +52,7 @@ func run() int {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.AddCommand(serveCommand(), initCommand(), validateCommand(), configCommand(), limitsCommand(), quarantineCommand(), drillCommand(), auditCommand(), incidentsCommand(), mcpCommand(), versionCommand())
+	refuseUnknown(root)
 	err := root.Execute()
 	if err == nil {
 		return 0
@@ -67,4 +68,26 @@ func run() int {
 		return e.code
 	}
 	return exitUsage
+}
+
+// refuseUnknown makes a command that only has others refuse a name that none of
+// them has: cobra would print its help, and exit as if that had been asked.
+func refuseUnknown(c *cobra.Command) {
+	for _, sub := range c.Commands() {
+		refuseUnknown(sub)
+	}
+	if !c.HasParent() || !c.HasSubCommands() || c.Runnable() {
+		return
+	}
+	c.Args, c.SuggestionsMinimumDistance = cobra.ArbitraryArgs, 2
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return c.Help()
+		}
+		err := fmt.Errorf("unknown command %q for %q", args[0], c.CommandPath())
+		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+			return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+		}
+		return fmt.Errorf("%w; %s --help lists them", err, c.CommandPath())
+	}
 }

@@ -124,7 +124,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	switch v.Kind() {
 	case reflect.String:
 		if strings.ContainsFunc(n.Value, control) {
-			d.note(n, path, "has control characters", "remove them")
+			d.note(n, path, "has control characters, or some that turn the direction of writing", "remove them")
 			return
 		}
 		v.SetString(strings.TrimSpace(n.Value))
@@ -149,8 +149,11 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// control reports whether r steers a terminal instead of being shown.
-func control(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
+// control reports whether r steers a terminal, or the order in which a text is
+// shown, instead of being shown.
+func control(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
+}
 
 func (d *decoder) list(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.SequenceNode {

@@ -91,7 +91,7 @@ type Evidence struct {
 	Score        int          `json:"score"` // 0 to 100
 	Kinds        map[Kind]int `json:"kinds"` // claims of each kind
 	Counted      int          `json:"counted"`
-	Publishers   int          `json:"publishers"` // different ones whose sources were read
+	Publishers   int          `json:"publishers"` // different ones whose own text was read, whole or in part
 	KindPoints   int          `json:"kind_points"`
 	SourcePoints int          `json:"source_points"`
 }
@@ -129,7 +129,7 @@ func (r *Record) Evidence() Evidence {
 	}
 	publishers := map[string]bool{}
 	for _, s := range r.Sources {
-		if s.Access != accessNot {
+		if s.read() {
 			publishers[publisher(s)] = true
 		}
 	}

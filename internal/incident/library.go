@@ -111,7 +111,7 @@ func (l *Library) selects(f Filter, r *Record) bool {
 	name := strings.ToLower(r.Provider + " " + r.Service)
 	switch {
 	case !strings.Contains(name, strings.ToLower(f.Provider)),
-		f.Since != "" && r.Date < f.Since,
+		f.Since != "" && (r.Date == "" || r.Date+"~" < f.Since),
 		f.Until != "" && (r.Date == "" || r.Date > f.Until+"~"),
 		f.Drill != "" && !slices.Contains(r.Drills, f.Drill),
 		f.Check != "" && !slices.Contains(l.Checks(r), f.Check):

@@ -123,11 +123,14 @@ func plainError(err error) string {
 
 // load reads a file that may not be longer than a bound.
 func (rd *reader) load(f fs.FS, shown, file string, most int64) ([]byte, bool) {
-	r, err := f.Open(file)
+	// A pipe would be waited for without end, and a device read to the bound.
+	info, err := fs.Stat(f, file)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
 	var data []byte
 	if err == nil {
-		defer r.Close()
-		data, err = io.ReadAll(io.LimitReader(r, most+1))
+		data, err = readUpTo(f, file, most+1)
 	}
 	switch {
 	case err != nil:
@@ -140,6 +143,15 @@ func (rd *reader) load(f fs.FS, shown, file string, most int64) ([]byte, bool) {
 	return data, true
 }
 
+func readUpTo(f fs.FS, file string, most int64) ([]byte, error) {
+	r, err := f.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return io.ReadAll(io.LimitReader(r, most))
+}
+
 func (rd *reader) record(f fs.FS, folder, file string, here map[string]string) {
 	shown := path.Join(folder, file)
 	data, ok := rd.load(f, shown, file, maxRecord)
@@ -148,6 +160,10 @@ func (rd *reader) record(f fs.FS, folder, file string, here map[string]string) {
 	}
 	r := &Record{Origin: shown}
 	d := decode(shown, data, r)
+	if len(d.at) == 0 { // nothing was read of it: the rest would be missing everywhere
+		rd.faults = append(rd.faults, d.all()...)
+		return
+	}
 	ours := folder == home
 	(&checker{decoder: d, r: r, vocab: &rd.vocab}).run()
 	base := strings.TrimSuffix(path.Base(file), path.Ext(file))

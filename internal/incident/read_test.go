@@ -141,6 +141,7 @@ func TestFaults(t *testing.T) {
 		{"long summary", "Bodies filled", strings.Repeat("x", 1200), `summary: has 1212 characters, 1200 are allowed`},
 		{"control", "title: The", `title: "\e[31mThe`, "this is not YAML"},
 		{"control in quotes", "service: Gateway", `service: "\e[31m"`, `service: has control characters`},
+		{"another direction", "provider: ACME", `provider: "live \u202elive"`, `provider: has control characters, or some that turn the direction`},
 		{"bad id", "id: ACME-0001", "id: acme-1", `:1:5: id: "acme-1" is not an id; two to eight capital letters`},
 		{"other file", "id: ACME-0001", "id: ACME-0002", `:1:5: id: ACME-0002 is in a file named ACME-0001.yaml; name the file ACME-0002.yaml`},
 		{"bad date", "date: 2026-05-29", "date: 29 May", `date: "29 May" is not a date; write it as`},
@@ -247,6 +248,28 @@ func TestBounds(t *testing.T) {
 	}
 	if _, err := Open(fs.FS(folder("a/ACME-0001.yaml", page1, "b/ACME-0001.yaml", page1))); err == nil || !strings.Contains(err.Error(), "id: ACME-0001 is also in a/ACME-0001.yaml") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestFaultsAreSaidOnce: of a file that is no YAML nothing is missing, and what
+// is wrong comes in the same order each time.
+func TestFaultsAreSaidOnce(t *testing.T) {
+	for _, text := range []string{"", "id: [", strings.Repeat("[", 20_000), "id: ACME-0001\n---\nid: ACME-0001\n"} {
+		_, err := Open(folder("ACME-0001.yaml", text))
+		var faults Faults
+		if !errors.As(err, &faults) || len(faults) != 1 {
+			t.Errorf("%.20q: %v", text, err)
+		}
+	}
+	first := ""
+	for range 20 {
+		_, err := Open(folder("ACME-0001.yaml", "id: ACME-0001\n"))
+		if first == "" {
+			first = err.Error()
+		}
+		if err.Error() != first {
+			t.Fatalf("%v\nafter\n%s", err, first)
+		}
 	}
 }
 

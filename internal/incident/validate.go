@@ -171,21 +171,23 @@ func (c *checker) minutes() {
 
 func (c *checker) words() {
 	c.word("domain", c.r.Domain, c.vocab.Domains)
-	for path, list := range map[string][]string{
-		"tags.causes": c.r.Tags.Causes, "tags.symptoms": c.r.Tags.Symptoms,
-		"tags.topics": c.r.Tags.Topics, "tags.components": c.r.Tags.Components,
+	for _, t := range []struct {
+		path  string
+		list  []string
+		known map[string]Word
+	}{
+		{"tags.causes", c.r.Tags.Causes, c.vocab.Causes},
+		{"tags.symptoms", c.r.Tags.Symptoms, c.vocab.Symptoms},
+		{"tags.topics", c.r.Tags.Topics, c.vocab.Topics},
+		{"tags.components", c.r.Tags.Components, c.vocab.Components},
 	} {
-		known := map[string]map[string]Word{
-			"tags.causes": c.vocab.Causes, "tags.symptoms": c.vocab.Symptoms,
-			"tags.topics": c.vocab.Topics, "tags.components": c.vocab.Components,
-		}[path]
-		if len(list) == 0 && path != "tags.components" {
-			c.fault(path, "is empty", "give it at least one word")
+		if len(t.list) == 0 && t.path != "tags.components" {
+			c.fault(t.path, "is empty", "give it at least one word")
 		}
-		for i, w := range list {
-			c.word(fmt.Sprintf("%s[%d]", path, i), w, known)
+		for i, w := range t.list {
+			c.word(fmt.Sprintf("%s[%d]", t.path, i), w, t.known)
 		}
-		c.once(path, list)
+		c.once(t.path, t.list)
 	}
 }
 

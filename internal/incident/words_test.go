@@ -227,3 +227,28 @@ func TestPageRefuses(t *testing.T) {
 		t.Errorf("%d records, %v", len(page), err)
 	}
 }
+
+// A record whose day or month is not known may have begun on any of them.
+func TestCoarseDates(t *testing.T) {
+	var l Library
+	for _, c := range []struct {
+		date, since, until string
+		want               bool
+	}{
+		{"2024-05", "2024-05-20", "2024-05-21", true},
+		{"2024", "2024-05-20", "2024-05-21", true},
+		{"2024-05-19", "2024-05-20", "", false},
+		{"2024-05-20", "2024-05-20", "2024-05-20", true},
+		{"2024-05-22", "", "2024-05-21", false},
+		{"2024-04", "2024-05-20", "", false},
+		{"2024-06", "", "2024-05", false},
+		{"2024-05-31", "2024-05", "2024-05", true},
+		{"", "2024", "", false},
+		{"", "", "2024", false},
+	} {
+		r := &Record{Date: c.date}
+		if got := l.selects(Filter{Since: c.since, Until: c.until}, r); got != c.want {
+			t.Errorf("%q since %q until %q: %v", c.date, c.since, c.until, got)
+		}
+	}
+}

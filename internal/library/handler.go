@@ -36,6 +36,7 @@ func Handler(open func() (*Library, error), o Options) http.Handler {
 	}
 	mux.Handle(apiRoot+"/", s.serve(asJSON, lost))
 	mux.Handle(pagesRoot+"/style.css", s.style())
+	mux.Handle("/{$}", http.RedirectHandler(pagesRoot, http.StatusFound)) // where this is all there is
 	for _, p := range pages() {
 		mux.Handle(p.path, s.page(p))
 	}
@@ -170,7 +171,7 @@ func (s *server) headers(h http.Header, r *http.Request) {
 	}
 	h.Set("Access-Control-Allow-Origin", origin)
 	h.Set("Access-Control-Allow-Methods", "GET, HEAD")
-	h.Set("Access-Control-Allow-Headers", "Authorization, If-None-Match")
+	h.Set("Access-Control-Allow-Headers", "Authorization, X-API-Key, If-None-Match")
 	h.Set("Access-Control-Expose-Headers", "ETag")
 	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
 }

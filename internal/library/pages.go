@@ -149,6 +149,16 @@ type incidentPage struct {
 	Drawing *drawing
 }
 
+// NoFact is the kind of a claim that is no fact about the incident, for its id.
+func (p *incidentPage) NoFact(id string) incident.Kind {
+	for _, c := range p.Claims {
+		if c.ID == id && (c.Kind == incident.Unconfirmed || c.Kind == incident.Illustrative) {
+			return c.Kind
+		}
+	}
+	return ""
+}
+
 func showIncident(l *Library, r *http.Request, _ url.Values) (string, any, error) {
 	d, err := l.Show(r.PathValue("id"))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -67,6 +68,29 @@ func TestIncidentPage(t *testing.T) {
 	}
 }
 
+// TestNoFactIsToldFromFacts: what a search quotes of an assumption, and a figure
+// that rests on one, say so.
+func TestNoFactIsToldFromFacts(t *testing.T) {
+	q := url.QueryEscape("HT-0002 five given calls in a row fail independently with probability")
+	if body := get(t, shared, "/incidents?q="+q).Body.String(); !strings.Contains(body, `<span class="kind illustrative">illustrative</span> <span class="where">claims:`) {
+		t.Error("the search does not say the kind of the claim that it quotes")
+	}
+	if body := get(t, shared, "/api/incidents/search?limit=1&q="+q).Body.String(); !strings.Contains(body, `"fragment":{"field":"claims","kind":"illustrative"`) {
+		t.Errorf("REST does not either: %s", body)
+	}
+	r := &incident.Record{
+		Claims:  []incident.Claim{{ID: "c1", Text: "x", Kind: incident.Illustrative, Source: "s1"}, {ID: "c2", Text: "x", Kind: incident.Reported, Source: "s1"}},
+		Sources: []incident.Source{{ID: "s1"}}, Figures: []incident.Figure{{Name: "a", Claim: "c1"}, {Name: "b", Claim: "c2"}},
+	}
+	a, err := rendered("incident", &incidentPage{&Detail{Record: r}, nil})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(a.body), `</a> <span class="kind illustrative">illustrative</span></td>`); n != 1 {
+		t.Errorf("%d figures are said to rest on an assumption, want 1", n)
+	}
+}
+
 // What a record says is text on a page, whatever it is.
 func TestPagesEscape(t *testing.T) {
 	l, err := open()
@@ -103,6 +127,9 @@ func TestPageProblems(t *testing.T) {
 	}
 	if w := get(t, shared, "/incidents", call{method: "POST"}); w.Code != 405 || w.Header().Get("Allow") != "GET, HEAD" {
 		t.Errorf("POST: %d", w.Code)
+	}
+	if w := get(t, shared, "/"); w.Code != 302 || w.Header().Get("Location") != "/incidents" {
+		t.Errorf("the root: %d %v", w.Code, w.Header())
 	}
 	w := get(t, shared, "/incidents/style.css")
 	if again := get(t, shared, "/incidents/style.css", call{header: map[string]string{"If-None-Match": w.Header().Get("ETag")}}); w.Code != 200 || again.Code != 304 {

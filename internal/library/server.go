@@ -36,6 +36,10 @@ type ServerOptions struct {
 	Listen  string
 	Key     string // asked of every request; without one only loopback is served
 	Handler http.Handler
+	// Preflights says that Handler answers what a browser asks before a request to
+	// another origin. It sends no key with that; there is nothing of the library in
+	// the answer.
+	Preflights bool
 	// Ready is told the address once requests are taken. It may be nil.
 	Ready func(net.Addr)
 }
@@ -91,13 +95,18 @@ func (o ServerOptions) guard() http.Handler {
 		switch {
 		case o.Key == "" && !local.Host(r.Host):
 			refuse(w, r, http.StatusForbidden, Problem{"forbidden", "this listener answers to a loopback address only", []string{}})
-		case o.Key != "" && !keyed(r, want):
+		case o.Key != "" && !keyed(r, want) && !(o.Preflights && preflight(r)):
 			w.Header().Set("WWW-Authenticate", `Basic realm="hourthree", charset="UTF-8"`)
 			refuse(w, r, http.StatusUnauthorized, Problem{"unauthorized", "send the key as Authorization: Bearer, as x-api-key, or as the password of any name", []string{}})
 		default:
 			o.Handler.ServeHTTP(w, r)
 		}
 	})
+}
+
+// preflight reports whether a browser asks what it may ask.
+func preflight(r *http.Request) bool {
+	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
 }
 
 // refuse says no, and lets nobody keep it.

@@ -42,6 +42,44 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// TestPageElsewhereWithAKey: a page of an origin that is named can ask with the
+// key, although its browser asks without one first; others cannot.
+func TestPageElsewhereWithAKey(t *testing.T) {
+	const page = "https://a.example"
+	ask := func(o ServerOptions, method, origin, key string) *httptest.ResponseRecorder {
+		o.Key, o.Handler = testKey, Own(Options{Origins: []string{page}})
+		r := httptest.NewRequest(method, "http://library.example/api/incidents/HT-0001", nil)
+		r.Header.Set("Origin", origin)
+		if method == http.MethodOptions {
+			r.Header.Set("Access-Control-Request-Method", "GET")
+			r.Header.Set("Access-Control-Request-Headers", "x-api-key")
+		}
+		if key != "" {
+			r.Header.Set("x-api-key", key)
+		}
+		w := httptest.NewRecorder()
+		o.guard().ServeHTTP(w, r)
+		return w
+	}
+	open := ServerOptions{Preflights: true}
+	w := ask(open, "OPTIONS", page, "")
+	if w.Code != 204 || w.Body.Len() > 0 || w.Header().Get("Access-Control-Allow-Origin") != page || !strings.Contains(w.Header().Get("Access-Control-Allow-Headers"), "X-API-Key") {
+		t.Errorf("preflight: %d %v", w.Code, w.Header())
+	}
+	if w := ask(open, "GET", page, testKey); w.Code != 200 || w.Header().Get("Access-Control-Allow-Origin") != page {
+		t.Errorf("with the key: %d %v", w.Code, w.Header())
+	}
+	if w := ask(open, "GET", page, ""); w.Code != 401 {
+		t.Errorf("without: %d", w.Code)
+	}
+	if w := ask(open, "OPTIONS", "https://b.example", ""); w.Body.Len() > 0 || w.Header().Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("another origin: %d %v", w.Code, w.Header())
+	}
+	if w := ask(ServerOptions{}, "OPTIONS", page, ""); w.Code != 401 {
+		t.Errorf("where no origin is named: %d", w.Code)
+	}
+}
+
 func basic(name, password string) string {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.SetBasicAuth(name, password)

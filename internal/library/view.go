@@ -112,9 +112,10 @@ type Finding struct {
 
 // Fragment is a part of the record that shows why it was found.
 type Fragment struct {
-	Field string   `json:"field"`
-	Text  string   `json:"text"`
-	Marks [][2]int `json:"marks"` // what matched in text: from and to, in UTF-8 bytes
+	Field string        `json:"field"`
+	Kind  incident.Kind `json:"kind,omitempty"` // of the claim that the text is of
+	Text  string        `json:"text"`
+	Marks [][2]int      `json:"marks"` // what matched in text: from and to, in UTF-8 bytes
 }
 
 // Findings is one page of a search.
@@ -135,7 +136,7 @@ func (l *Library) Search(ctx context.Context, q search.Query) (*Findings, error)
 	for i, h := range res.Hits {
 		out.Incidents[i] = Finding{
 			Brief: brief(h.Record), Score: h.Score, Matched: h.Fields,
-			Fragment: Fragment{h.Fragment.Field, h.Fragment.Text, list(h.Fragment.Marks)},
+			Fragment: Fragment{h.Fragment.Field, h.Fragment.Kind, h.Fragment.Text, list(h.Fragment.Marks)},
 		}
 	}
 	return out, nil

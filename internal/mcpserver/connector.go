@@ -111,7 +111,11 @@ func document(d *library.Detail) string {
 	}))
 	b.list("Claims, the best carried first", mapped(d.Ledger, claimLine))
 	b.list("Sources", mapped(d.Sources, func(s incident.Source) string {
-		return strings.TrimSpace(s.ID + ": " + plain(s.Title, someText) + ", " + plain(s.Publisher, shortText) + " " + plain(s.URL, longText))
+		text := s.ID + ": " + plain(s.Title, someText) + ", " + plain(s.Publisher, shortText) + ", " + library.Reading(s.Access)
+		if s.Official {
+			text += ", the operator's own"
+		}
+		return strings.TrimSpace(text + " " + plain(s.URL, longText))
 	}))
 	b.list("Timeline, UTC", mapped(d.Timeline, func(m incident.Moment) string { return m.At + " " + plain(m.What, longText) }))
 	b.list("Remediation", plains(d.Remediation, len(d.Remediation), longText))

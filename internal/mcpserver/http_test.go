@@ -76,6 +76,11 @@ func TestOverHTTP(t *testing.T) {
 		{"another site, as a browser says it", initialize, map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, ""},
 		{"a rebound name", initialize, map[string]string{"Host": "evil.example"}, 403, ""},
 		{"no JSON", "nonsense", nil, 400, ""},
+		{"a batch", " \r\n\t[" + call + "," + call + "]", nil, 400, "batches"},
+		{"a batch of the version that had them", "[" + call + "]", map[string]string{"MCP-Protocol-Version": "2025-03-26"}, 400, "batches"},
+		{"space before a message", "\n " + initialize, nil, 200, `"protocolVersion"`},
+		{"nothing", "", nil, 400, ""},
+		{"more than words need", `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", maxSmall) + `"}`, nil, 413, ""},
 		{"too large", `{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", maxBody) + `"}`, nil, 413, ""},
 	} {
 		res, text := post(t, s.URL, c.body, c.headers)

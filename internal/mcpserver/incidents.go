@@ -80,6 +80,7 @@ type item struct {
 type match struct {
 	Fields []string `json:"fields"`
 	In     string   `json:"in" jsonschema:"the field that text is of"`
+	Kind   string   `json:"kind,omitempty" jsonschema:"of the claim that text is of: say it when you repeat the text"`
 	Text   string   `json:"text"`
 }
 
@@ -118,7 +119,7 @@ func (s *Server) searchIncidents(ctx context.Context, in searchIn) (*items, erro
 		}
 		out := &items{Total: res.Total, Next: res.Next, Incidents: mapped(res.Incidents, func(f library.Finding) item {
 			it := itemOf(f.Brief, someText)
-			it.Matched = &match{plains(f.Matched, 5, maxWord), f.Fragment.Field, plain(f.Fragment.Text, someText)}
+			it.Matched = &match{plains(f.Matched, 5, maxWord), f.Fragment.Field, string(f.Fragment.Kind), plain(f.Fragment.Text, someText)}
 			return it
 		})}
 		if n := fitting(out.Incidents); n < len(out.Incidents) {

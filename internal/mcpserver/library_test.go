@@ -206,6 +206,13 @@ func TestFindsWhatIsSeen(t *testing.T) {
 	if !slices.Contains(ids, "HT-0001") {
 		t.Errorf("found %v, want HT-0001 among them", ids)
 	}
+	m = r.answer("search_incidents", args{"query": "HT-0002 five given calls in a row fail independently with probability", "limit": 1})
+	if matched := m["incidents"].([]any)[0].(map[string]any)["matched"].(map[string]any); matched["kind"] != "illustrative" {
+		t.Errorf("a claim without its kind: %v", matched)
+	}
+	if text := r.answer("fetch", args{"id": "HT-0002"})["text"].(string); !strings.Contains(text, "The Engineer, read in full") {
+		t.Error("the connectors' text does not say how a source was read")
+	}
 	res := r.answer("search", args{"query": "retry storm"})["results"].([]any)
 	if _, err := r.client.CallTool(t.Context(), &mcp.CallToolParams{Name: "fetch", Arguments: args{"id": res[0].(map[string]any)["id"]}}); err != nil {
 		t.Error(err)

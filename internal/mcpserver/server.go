@@ -11,8 +11,11 @@
 package mcpserver
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -28,8 +31,9 @@ import (
 
 // Bounds of what is read from a client.
 const (
-	maxBody    = 2 << 20 // bytes of one request; a manifest in it may have 256 KiB
-	maxPage    = 100     // tools or resources in one answer to a list request
+	maxBody    = 2 << 20  // bytes of one request; a manifest in it may have 256 KiB
+	maxSmall   = 64 << 10 // the same over HTTP where nothing is audited
+	maxPage    = 100      // tools or resources in one answer to a list request
 	auditLimit = 5 * time.Minute
 )
 
@@ -130,10 +134,10 @@ func (s *Server) Tools() []Tool { return s.tools }
 func (s *Server) Run(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	p := newPair(ctx, in, out)
 	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: p, Writer: p, MaxLineLength: maxBody})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return nil
 	}
-	return err
+	return fmt.Errorf("serve the client on the standard streams: %w", err)
 }
 
 // Handler serves clients over Streamable HTTP, without sessions. Pages of other
@@ -159,12 +163,36 @@ func Handler(open func() (*Server, error), failed func(error)) http.Handler {
 			http.Error(w, "the incident library cannot be read; its operator's log says why", http.StatusInternalServerError)
 			return
 		}
-		if s.auditor != nil {
+		if s.auditor == nil {
+			r.Body = http.MaxBytesReader(w, r.Body, maxSmall)
+		} else {
 			// The listener's own limit is for pages; a large cluster takes longer.
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(auditLimit + time.Minute))
 		}
+		body := bufio.NewReader(r.Body)
+		if batched(body) {
+			http.Error(w, "one message a request: batches are not answered", http.StatusBadRequest)
+			return
+		}
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{body, r.Body}
 		inner.ServeHTTP(w, r)
 	}))
+}
+
+// batched reports whether a body is a list of messages, which one version of the
+// protocol had. The answers to a list have no bound: 2 MiB of calls are a
+// gigabyte of records.
+func batched(body *bufio.Reader) bool {
+	for {
+		b, err := body.Peek(1)
+		if err != nil || !bytes.ContainsAny(b, " \t\r\n") {
+			return err == nil && b[0] == '['
+		}
+		_, _ = body.Discard(1) // it was peeked at
+	}
 }
 
 // add adds a tool. Every one only reads: the hints say so.

@@ -5,11 +5,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/hourthree/hourthree/internal/incident"
 )
 
 // Fragment is a short part of a record that shows why it was found.
 type Fragment struct {
 	Field string
+	Kind  incident.Kind // of the claim that the text is of, for field claims
 	Text  string
 	Marks [][2]int // what matched in Text, as bytes from and to, in order
 }
@@ -33,10 +36,13 @@ func (ix *index) fragment(m *match) Fragment {
 		if f.name == "title" || f.name == "provider" { // they are shown anyhow
 			continue
 		}
-		for _, text := range f.texts(m.record) {
+		for i, text := range f.texts(m.record) {
 			for _, s := range sentences(text) {
 				if marks, worth := ix.marks(s, m.stems); worth > most {
 					best, most = clipped(f.name, s, marks), worth
+					if f.name == fieldClaims {
+						best.Kind = m.record.Claims[i].Kind
+					}
 				}
 			}
 		}

@@ -17,6 +17,9 @@ import (
 	"github.com/hourthree/hourthree/internal/incident"
 )
 
+// fieldClaims is the field whose fragments have a kind.
+const fieldClaims = "claims"
+
 // field is a part of a record that is searched, and what a match in it counts.
 type field struct {
 	name   string
@@ -47,7 +50,7 @@ var fields = []field{
 		}
 		return list
 	}},
-	{"claims", 1, func(r *incident.Record) []string {
+	{fieldClaims, 1, func(r *incident.Record) []string {
 		var list []string
 		for _, c := range r.Claims {
 			list = append(list, c.Text)

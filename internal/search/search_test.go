@@ -216,6 +216,22 @@ func TestFragments(t *testing.T) {
 	}
 }
 
+// TestFragmentsOfClaims: what is shown of a claim has its kind, and what is of
+// no claim has none.
+func TestFragmentsOfClaims(t *testing.T) {
+	x := open(t)
+	for text, want := range map[string]incident.Kind{
+		"HT-0002 five given calls in a row fail independently with probability":     incident.Illustrative,
+		"HT-0002 separate networking incident across several regions the next day":  incident.Unconfirmed,
+		"HT-0007 telemetry service made every node run calls whose cost grows with": "",
+	} {
+		f := find(t, x, Query{Text: text}).Hits[0].Fragment
+		if f.Kind != want || (f.Field == fieldClaims) != (want != "") {
+			t.Errorf("%s: %+v", text, f)
+		}
+	}
+}
+
 func TestConcurrentFirstUse(t *testing.T) {
 	x, err := fresh()
 	if err != nil {
