@@ -381,3 +381,21 @@ func seconds(t *testing.T, text, pattern, unit string) time.Duration {
 	}
 	return d
 }
+
+// TestMemory: the runtime knows of nine tenths of the container's memory at most.
+func TestMemory(t *testing.T) {
+	for file, p := range map[string]struct{ soft, hard string }{
+		"kubernetes/deployment.yaml": {`GOMEMLIMIT, value: (\d+)MiB`, `limits: \{memory: (1)Gi`},
+		"compose/compose.yaml":       {`GOMEMLIMIT: (\d+)MiB`, `mem_limit: (\d+)m`},
+		"systemd/hourthree.service":  {`GOMEMLIMIT=(\d+)MiB`, `MemoryMax=(\d+)G`},
+	} {
+		text := read(t, file)
+		soft, hard := seconds(t, text, p.soft, "s"), seconds(t, text, p.hard, "s")
+		if !strings.HasPrefix(file, "compose") {
+			hard *= 1024
+		}
+		if share := float64(soft) / float64(hard); share < 0.8 || share > 0.9 {
+			t.Errorf("%s: GOMEMLIMIT is %.2f of the memory", file, share)
+		}
+	}
+}

@@ -34,7 +34,9 @@ func TestQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d struct{ Panels []struct{ Targets []struct{ Expr string } } }
+	var d struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
 	if err := json.Unmarshal(text, &d); err != nil {
 		t.Fatal(err)
 	}
