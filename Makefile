@@ -34,7 +34,7 @@ test-cluster: ## read the cluster in KUBECONFIG as an audit does; skipped when i
 
 .PHONY: check
 check: ## format, vet, staticcheck, known vulnerabilities, race detector
-	@unformatted=$$(gofmt -l bench cmd internal test *.go); \
+	@unformatted=$$(gofmt -l bench cmd deploy internal test *.go); \
 		if [ -n "$$unformatted" ]; then echo "gofmt -w is due for:"; echo "$$unformatted"; exit 1; fi
 	go vet ./...
 	go vet -tags conformance ./test/...

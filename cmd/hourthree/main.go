@@ -46,14 +46,18 @@ func harmless(text string) string {
 
 func main() { os.Exit(run()) }
 
-func run() int {
+func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use: "hourthree", Short: "An inference router that keeps answering in hour three of a provider outage",
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.AddCommand(serveCommand(), initCommand(), validateCommand(), configCommand(), limitsCommand(), quarantineCommand(), drillCommand(), auditCommand(), incidentsCommand(), mcpCommand(), versionCommand())
 	refuseUnknown(root)
-	err := root.Execute()
+	return root
+}
+
+func run() int {
+	err := rootCommand().Execute()
 	if err == nil {
 		return 0
 	}
