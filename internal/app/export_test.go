@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/otlp"
 	"github.com/hourthree/hourthree/internal/testnet"
 )
 
@@ -443,6 +446,61 @@ func TestExportComesBack(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExportStaysOverAReload: the export changes with a restart, and a reload
+// that would change it says so. What is known of targets changes at once.
+func TestExportStaysOverAReload(t *testing.T) {
+	c, other := new(testnet.Collector), new(testnet.Collector)
+	u := upstream("u1", answers("hello"))
+	s := exporting(c, "", u)
+	s.hosts["other.test"] = other
+	run(t, s, func(r *rig) {
+		s.more = strings.Replace(s.more, "collector.test", "other.test", 1)
+		s.target = map[string]string{"u1": "weight: 2"}
+		for range 2 {
+			r.configure(s)
+			if err := r.app.Reload(); err != nil {
+				t.Error(err)
+			}
+		}
+		r.good(r.do(ask{}), "hello")
+		if n := strings.Count(r.logs.String(), `"setting":"telemetry.otlp"`); n != 2 {
+			t.Errorf("said %d times", n)
+		}
+	})
+	if other.Requests() != 0 || len(c.Spans()) != 2 {
+		t.Errorf("%d exports to the new collector, %d spans at the old one", other.Requests(), len(c.Spans()))
+	}
+}
+
+// TestExportNames: what the conventions call the upstreams.
+func TestExportNames(t *testing.T) {
+	c, ps := config.Parse("f", []byte(`
+providers:
+  o: {type: openai, api_key: k}
+  a: {type: azure, api_key: k, base_url: 'https://x.openai.azure.com'}
+  g: {type: openai-compatible, base_url: 'https://api.groq.com/openai/v1'}
+  m: {type: openai-compatible, vendor: mistral, base_url: 'http://10.0.0.1:8000/v1'}
+  b: {type: openai-compatible, base_url: 'https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1'}
+  l: {type: openai-compatible, base_url: 'http://127.0.0.1:9000/v1'}
+  s: {type: simulated}
+models:
+  x: {targets: [{provider: o}, {provider: a, model: dep}, {provider: g}, {provider: m}, {provider: b}, {provider: l}, {provider: s}]}
+  "*": {targets: [{provider: o}]}
+`), func(string) (string, bool) { return "", false })
+	if ps.Fatal() {
+		t.Fatal(ps)
+	}
+	want := map[string]otlp.Target{
+		"o/x": {Provider: "openai", Model: "x", Address: "api.openai.com", Port: 443}, "o/*": {Provider: "openai", Address: "api.openai.com", Port: 443},
+		"a/dep": {Provider: "azure.ai.openai", Model: "dep", Address: "x.openai.azure.com", Port: 443}, "g/x": {Provider: "groq", Model: "x", Address: "api.groq.com", Port: 443},
+		"m/x": {Provider: "mistral_ai", Model: "x", Address: "10.0.0.1", Port: 8000}, "l/x": {Provider: "openai", Model: "x", Address: "127.0.0.1", Port: 9000},
+		"b/x": {Provider: "aws.bedrock", Model: "x", Address: "bedrock-runtime.eu-west-1.amazonaws.com", Port: 443}, "s/x": {Provider: "hourthree.simulated", Model: "x"},
+	}
+	if got := upstreamsOf(c); !maps.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
 }
 
 // TestNoExport: without the setting nothing is there to cost anything.

@@ -172,6 +172,74 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 }
 
+// TestFullQueueIsNotWaitedFor: who states a fact goes on at once, also when
+// nobody takes facts.
+func TestFullQueueIsNotWaitedFor(t *testing.T) {
+	e, err := New(Options{Endpoint: "http://127.0.0.1:1", Timeout: time.Second, Queue: 8, Sample: 1, Interval: time.Hour, Service: "s", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			tr := e.Begin(http.Header{})
+			e.Attempt(attempt(tr, 1))
+			e.Request(request(tr))
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits")
+	}
+	if n := e.Stats().LostFacts; n != 24 {
+		t.Errorf("%d facts were lost, want 24", n)
+	}
+}
+
+// TestTracesThatHangCostNoMeasurement: spans wait for the collector, and
+// nothing waits for spans.
+func TestTracesThatHangCostNoMeasurement(t *testing.T) {
+	e, c := collecting(t, func(o *Options) { o.Timeout, o.Names = time.Second, Current })
+	c.Answer(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	})
+	const n = 6000
+	for i := range n {
+		e.Attempt(attempt(e.Begin(http.Header{}), 1))
+		for limit := time.Now().Add(10 * time.Second); i%200 == 0 && len(e.attempts) > 0; {
+			if time.Now().After(limit) {
+				t.Fatal("nobody takes facts")
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for len(e.attempts) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	c.Answer(nil)
+	e.Close()
+	if p := c.Points("gen_ai.client.inference.duration"); len(p) != 1 || p[0].Count != n || e.Stats().LostFacts != 0 || e.Stats().LostSpans == 0 {
+		t.Errorf("%+v, %+v", p, e.Stats())
+	}
+}
+
+// TestStateIsBounded: a tracestate that is too long to be carried is not.
+func TestStateIsBounded(t *testing.T) {
+	e, _ := collecting(t, nil)
+	for state, want := range map[string]bool{"a=b": true, strings.Repeat("a=b,", maxState): false} {
+		tr := e.Begin(http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, "Tracestate": {state}})
+		if (tr.State == state) != want {
+			t.Errorf("%d bytes kept: %v", len(state), !want)
+		}
+	}
+	if tr := e.Begin(http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "x"}}); tr.Parent != [8]byte{} {
+		t.Error("two traceparents are none")
+	}
+}
+
 // TestHostileText: text that is not UTF-8, or long, costs no export.
 func TestHostileText(t *testing.T) {
 	e, c := collecting(t, nil)
