@@ -75,6 +75,10 @@ func TestExportPlainAnswer(t *testing.T) {
 	run(t, exporting(c, "", u), func(r *rig) {
 		begun = time.Now()
 		r.good(r.do(ask{headers: []string{"X-Request-Id", "req-1"}}), "hello")
+		r.app.export.Close() // spans are sent by now
+		if n := strings.Count(r.logs.String(), `"trace_id":"`+c.Spans()[0].Trace+`"`); n != 2 {
+			t.Errorf("%d log lines have the trace's id", n)
+		}
 	})
 	whole(t, c)
 	spans := c.Spans()

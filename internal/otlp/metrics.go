@@ -35,12 +35,14 @@ var (
 type instruments struct {
 	names Names
 
-	operation, inference       metric.Float64Histogram // of an attempt: old name and current one
+	operation                  metric.Float64Histogram // of an attempt: old name, and the current ones
+	inference, embeddings      metric.Float64Histogram
 	firstChunk, inferenceFirst metric.Float64Histogram
 	tokens                     metric.Int64Histogram // old
 	input, output              metric.Int64Counter   // current, as the rest of tokens
 	cached, reasoning          metric.Int64Counter
 	inputEach, outputEach      metric.Int64Histogram
+	embedded                   metric.Int64Histogram
 	firstToken, eachToken      metric.Float64Histogram // of a request
 }
 
@@ -62,13 +64,15 @@ func newInstruments(m metric.Meter, names Names) (*instruments, error) {
 		errs = append(errs, err)
 		return c
 	}
-	i.operation = times("gen_ai.client.operation.duration", "Duration of an upstream call.", durations)
 	if names != Current {
+		i.operation = times("gen_ai.client.operation.duration", "Duration of an upstream call.", durations)
 		i.firstChunk = times("gen_ai.client.operation.time_to_first_chunk", "Start of an upstream call to its first content.", durations)
 		i.tokens = sizes("gen_ai.client.token.usage", "Tokens of an upstream call, as reported.")
 	}
 	if names != Old {
 		i.inference = times("gen_ai.client.inference.duration", "Duration of an upstream call.", durations)
+		i.embeddings = times("gen_ai.client.embeddings.duration", "Duration of an upstream call for embeddings.", durations)
+		i.embedded = sizes("gen_ai.client.embeddings.operation.input_tokens", "Tokens of the input of an upstream call for embeddings.")
 		i.inferenceFirst = times("gen_ai.client.inference.time_to_first_chunk", "Start of an upstream call to its first content.", durations)
 		i.input = sum("gen_ai.client.inference.usage.input_tokens", "Tokens of prompts, as reported.")
 		i.output = sum("gen_ai.client.inference.usage.output_tokens", "Tokens of answers, as reported.")
@@ -106,12 +110,15 @@ func (i *instruments) attempt(f *event.Attempt, t Target) {
 	if f.Class != fault.OK {
 		a.text("error.type", f.Class.String())
 	}
-	ctx, with, inference := context.Background(), set(a), f.Operation != "embeddings"
-	if !inference || i.names != Current { // the old name stays for what is no inference
+	ctx, with, inference := context.Background(), set(a), infers(f)
+	if i.operation != nil {
 		i.operation.Record(ctx, seconds(f.Total), with)
 	}
-	if inference && i.inference != nil {
+	switch {
+	case inference && i.inference != nil:
 		i.inference.Record(ctx, seconds(f.Total), with)
+	case !inference && i.embeddings != nil:
+		i.embeddings.Record(ctx, seconds(f.Total), with)
 	}
 	if f.Stream && f.Content > 0 && i.firstChunk != nil {
 		i.firstChunk.Record(ctx, seconds(f.Content), usual)
@@ -119,18 +126,26 @@ func (i *instruments) attempt(f *event.Attempt, t Target) {
 	if f.Stream && f.Content > 0 && inference && i.inferenceFirst != nil {
 		i.inferenceFirst.Record(ctx, seconds(f.Content), usual)
 	}
-	i.used(f, a, inference)
+	i.used(f, a)
 }
+
+// infers tells the conventions' inference from what they name otherwise.
+func infers(f *event.Attempt) bool { return f.Operation != "embeddings" }
 
 // used measures tokens. What an answer did not report is not guessed; by the
 // current rule a failure counts as none.
-func (i *instruments) used(f *event.Attempt, a attributes, inference bool) {
+func (i *instruments) used(f *event.Attempt, a attributes) {
 	ctx, u := context.Background(), f.Usage
 	if i.tokens != nil && u.Reported {
 		i.tokens.Record(ctx, u.Input, set(a, attribute.String("gen_ai.token.type", "input")))
+	}
+	if i.tokens != nil && u.Reported && infers(f) { // embeddings have no output
 		i.tokens.Record(ctx, u.Output, set(a, attribute.String("gen_ai.token.type", "output")))
 	}
-	if i.input == nil || !inference || !u.Reported && f.Class == fault.OK {
+	if i.embedded != nil && u.Reported && !infers(f) {
+		i.embedded.Record(ctx, u.Input, set(a))
+	}
+	if i.input == nil || !infers(f) || !u.Reported && f.Class == fault.OK {
 		return
 	}
 	with := set(a, attribute.String("gen_ai.token.modality", "unknown"))

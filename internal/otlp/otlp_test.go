@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -338,21 +339,29 @@ func TestAttemptsHaveTheirOwnIDs(t *testing.T) {
 	})
 }
 
-// TestEmbeddingsKeepTheOldName: what is no inference is not counted as one.
-func TestEmbeddingsKeepTheOldName(t *testing.T) {
-	e, c := collecting(t, func(o *Options) { o.Names = Current })
+// TestEmbeddingsAreNoInference: they have instruments of their own, and a
+// failed inference counts as one of no tokens.
+func TestEmbeddingsAreNoInference(t *testing.T) {
+	e, c := collecting(t, nil)
 	a := attempt(nil, 1)
 	a.Operation, a.Stream = "embeddings", false
 	e.Attempt(a)
 	failed := attempt(nil, 1)
-	failed.Class, failed.Usage = fault.Outage, event.Usage{}
+	failed.Class, failed.Usage, failed.Content = fault.Outage, event.Usage{}, 0
 	e.Attempt(failed)
 	e.Close()
-	if p := c.Points("gen_ai.client.operation.duration"); len(p) != 1 || p[0].Attributes["gen_ai.operation.name"] != "embeddings" {
-		t.Errorf("%+v", p)
+	got := map[string]float64{}
+	for _, p := range c.Points() {
+		got[p.Name+" "+p.Attributes["gen_ai.operation.name"]+" "+p.Attributes["error.type"]] = p.Sum
 	}
-	if p := c.Points("gen_ai.client.inference.duration", "gen_ai.client.inference.usage.input_tokens"); len(p) != 2 || p[0].Attributes["error.type"] != "outage" {
-		t.Errorf("%+v", p)
+	want := map[string]float64{
+		"gen_ai.client.operation.duration embeddings ": 2, "gen_ai.client.embeddings.duration embeddings ": 2,
+		"gen_ai.client.embeddings.operation.input_tokens embeddings ": 5, "gen_ai.client.token.usage embeddings ": 5,
+		"gen_ai.client.operation.duration chat outage": 2, "gen_ai.client.inference.duration chat outage": 2,
+		"gen_ai.client.inference.usage.input_tokens chat outage": 0, "gen_ai.client.inference.usage.output_tokens chat outage": 0,
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
 	}
 }
 

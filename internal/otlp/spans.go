@@ -59,7 +59,8 @@ func (e *Exporter) attemptSpan(f *event.Attempt, t Target) {
 		a = append(a, attribute.Float64("gen_ai.response.time_to_first_chunk", seconds(f.Content)))
 	}
 	if u := f.Usage; u.Reported {
-		a = append(a, attribute.Int64("gen_ai.usage.input_tokens", u.Input), attribute.Int64("gen_ai.usage.output_tokens", u.Output))
+		a = append(a, attribute.Int64("gen_ai.usage.input_tokens", u.Input))
+		a.number("gen_ai.usage.output_tokens", u.Output)
 		a.number("gen_ai.usage.cache_read.input_tokens", u.Cached)
 		a.number("gen_ai.usage.reasoning.output_tokens", u.Reasoning)
 	}
