@@ -3,7 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 # Packages in which goroutines meet.
-CONCURRENT := ./internal/admit ./internal/app ./internal/attempt ./internal/gateway ./internal/provider \
+CONCURRENT := ./internal/admit ./internal/app ./internal/attempt ./internal/gateway ./internal/otlp ./internal/provider \
 	./internal/route ./internal/simulate ./internal/telemetry ./internal/workload
 
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2

@@ -361,7 +361,7 @@ func TestExportNeverHoldsUp(t *testing.T) {
 		"garbage":    garbage,
 		"never ends": unending,
 		"redirects": func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://elsewhere.test/v1/traces", 307)
+			http.Redirect(w, r, "http://elsewhere.test/v1/traces", http.StatusTemporaryRedirect)
 		},
 		"is not there": nil,
 	} {
