@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ type Collector struct {
 	points   []Point
 	problems []string
 	raw      bytes.Buffer
-	header   http.Header
+	headers  map[string]http.Header // by path
 	requests int
 }
 
@@ -72,7 +73,10 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := body(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.header = r.Header
+	if c.headers == nil {
+		c.headers = map[string]http.Header{}
+	}
+	c.headers[r.URL.Path] = r.Header
 	c.raw.Write(body)
 	if err == nil {
 		err = c.keep(r.URL.Path, body)
@@ -208,11 +212,11 @@ func (c *Collector) Raw() string {
 	return c.raw.String()
 }
 
-// Header is that of the last export that was kept.
-func (c *Collector) Header() http.Header {
+// Headers are those of the last exports that were kept, by path.
+func (c *Collector) Headers() map[string]http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.header
+	return maps.Clone(c.headers)
 }
 
 // Requests is how many exports came, kept or not.
