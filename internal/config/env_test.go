@@ -92,18 +92,18 @@ func TestExportFromEnv(t *testing.T) {
 // TestExportInAFile: the variables count for nothing where there is a file, and
 // a change of a header changes the configuration's id.
 func TestExportInAFile(t *testing.T) {
-	e := env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c.test", "KEY", "one")
+	e := env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c.test", "KEY", "k", "TOKEN", "one")
 	c, ps := Parse("f", []byte(base), e)
 	if ps.Fatal() || c.Telemetry.OTLP != nil {
 		t.Errorf("%v %+v", ps, c.Telemetry.OTLP)
 	}
-	file := base + "telemetry: {otlp: {endpoint: '${OTEL_EXPORTER_OTLP_ENDPOINT}', headers: {Api-Key: '${KEY}'}}}\n"
+	file := base + "telemetry: {otlp: {endpoint: '${OTEL_EXPORTER_OTLP_ENDPOINT}', headers: {Api-Key: '${TOKEN}'}}}\n"
 	one, ps := Parse("f", []byte(file), e)
 	want := DefaultOTLP("https://c.test")
 	if o := one.Telemetry.OTLP; ps.Fatal() || o == nil || o.Headers["Api-Key"].Reveal() != "one" || o.Queue != want.Queue || o.Sample != want.Sample || o.Timeout != want.Timeout {
 		t.Fatalf("%v %+v", ps, o)
 	}
-	two, _ := Parse("f", []byte(file), env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c.test", "KEY", "two"))
+	two, _ := Parse("f", []byte(file), env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c.test", "KEY", "k", "TOKEN", "two"))
 	if one.ID() == two.ID() {
 		t.Error("another key, the same id")
 	}
