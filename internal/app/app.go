@@ -16,6 +16,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"reflect"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ import (
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/library"
 	"github.com/hourthree/hourthree/internal/mcpserver"
+	"github.com/hourthree/hourthree/internal/otlp"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/telemetry"
 )
@@ -96,6 +98,7 @@ type App struct {
 	metrics *telemetry.Metrics
 	gateway *gateway.Gateway
 	builder *builder
+	export  *otlp.Exporter // nil for none
 	start   time.Time
 
 	ready    atomic.Bool
@@ -140,6 +143,9 @@ func New(opt Options) (*App, error) {
 	a.metrics = telemetry.New(reg, a.lines)
 	a.lines.Register(reg)
 	listener := a.metrics.Listener()
+	if a.export, err = a.exporter(l.config.Telemetry.OTLP); err != nil {
+		return nil, err
+	}
 	a.gateway = &gateway.Gateway{
 		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: a.opt.Random,
 		Line:   attempt.NewLine(queueOf(l.config)),
@@ -149,6 +155,7 @@ func New(opt Options) (*App, error) {
 	a.builder.dial, a.builder.trip, a.builder.agent = opt.Network.Dial, opt.trip, "hourthree/"+opt.Version
 	a.builder.breaker = opt.Breaker
 	telemetry.Gauges(reg, a.reading)
+	a.exports(listener, reg)
 	if err := a.take(l); err != nil {
 		return nil, err
 	}
@@ -208,6 +215,9 @@ func (a *App) take(l *loaded) error {
 	a.gateway.Use(s)
 	a.gateway.Line.Reconfigure(queueOf(l.config))
 	a.gateway.Ledger.SetLimit(memoryLimit(l.config))
+	if a.export != nil {
+		a.export.Use(upstreamsOf(l.config))
+	}
 	a.current.Store(l)
 	return nil
 }
@@ -221,13 +231,14 @@ func (a *App) Reload() error {
 		for setting, changed := range map[string]bool{
 			"listen": l.config.Listen != now.Listen, "admin.listen": l.config.Admin.Listen != now.Admin.Listen,
 			"http.header_timeout": l.config.HTTP.HeaderTimeout != now.HTTP.HeaderTimeout, "http.max_header": l.config.HTTP.MaxHeader != now.HTTP.MaxHeader,
+			"telemetry.otlp": !reflect.DeepEqual(l.config.Telemetry.OTLP, now.Telemetry.OTLP),
 		} {
 			if changed {
 				a.log.Warn("the setting changes with a restart only", "component", "config", "setting", setting)
 			}
 		}
 		// What counts is where the router listens, not where the file would.
-		l.config.Listen, l.config.Admin.Listen = now.Listen, now.Admin.Listen
+		l.config.Listen, l.config.Admin.Listen, l.config.Telemetry = now.Listen, now.Admin.Listen, now.Telemetry
 		if err = l.config.CheckListeners(); err == nil {
 			err = a.take(l)
 		}
@@ -281,6 +292,9 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopPoll = cancel
 	a.wg.Go(func() { a.poll(ctx) })
+	if a.export != nil {
+		a.export.Start()
+	}
 	a.ready.Store(true)
 	return nil
 }
@@ -378,6 +392,9 @@ func (a *App) Stop() error {
 	a.admins.Close()
 	a.wg.Wait()
 	a.builder.close()
+	if a.export != nil {
+		a.export.Close()
+	}
 	a.log.Info("stopped", "component", "app")
 	a.flush()
 	return nil

@@ -46,14 +46,28 @@ const overKey = "key-of-a-workload-beyond-its-limit"
 // BenchmarkPipeline is the router without sockets: everything between a parsed
 // request and the upstream's round trip, with the log written to a file. The
 // refusal is that of a workload beyond its limit.
-func BenchmarkPipeline(b *testing.B) {
+func BenchmarkPipeline(b *testing.B) { pipeline(b, "") }
+
+// BenchmarkPipelineExporting is the same with an export to a collector that
+// takes everything: every request is traced, or none and only measured.
+func BenchmarkPipelineExporting(b *testing.B) {
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	defer srv.Close()
+	for _, sample := range []string{"1", "0"} {
+		b.Run("sample="+sample, func(b *testing.B) {
+			pipeline(b, "telemetry: {otlp: {endpoint: '"+srv.URL+"', queue: 65536, sample: "+sample+"}}\n")
+		})
+	}
+}
+
+func pipeline(b *testing.B, more string) {
 	file := filepath.Join(b.TempDir(), "hourthree.yaml")
 	text := "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\n" +
 		"providers: {a: {type: openai, api_key: secret-of-a}}\n" +
 		"models: {m: {targets: [{provider: a, model: real}]}}\n" +
 		"workloads:\n" +
 		"  team: {keys: [" + callerKey + "], limits: {rpm: 100000000, tpm: 100000000000, concurrency: 1000}}\n" +
-		"  over: {keys: [" + overKey + "], limits: {rpm: 1}}\n"
+		"  over: {keys: [" + overKey + "], limits: {rpm: 1}}\n" + more
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}

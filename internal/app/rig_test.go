@@ -40,6 +40,7 @@ type setup struct {
 	http      string            // inside of http
 	more      string            // further top-level settings
 	whole     string            // the configuration itself, in place of all this
+	hosts     map[string]http.Handler
 }
 
 func (s setup) yaml() string {
@@ -131,6 +132,11 @@ func run(t *testing.T, s setup, test func(*rig)) {
 			srv := &http.Server{Handler: u}
 			servers = append(servers, srv)
 			wg.Go(func() { _ = srv.Serve(l) }) // ends with Close
+		}
+		for host, h := range s.hosts {
+			l, srv := r.net.Listen(host), &http.Server{Handler: h}
+			servers = append(servers, srv)
+			wg.Go(func() { _ = srv.Serve(l) })
 		}
 		r.configure(s)
 		a, err := New(Options{ConfigPath: r.file, Env: os.LookupEnv, Stdout: io.Discard, Stderr: r.logs, Version: "test", Network: over(r.net)})

@@ -161,7 +161,7 @@ func (e *exchange) request(ctx context.Context) (*http.Request, error) {
 	if e.req.Envelope.Stream && (e.req.Usage || e.up.Usage) && !e.req.Envelope.IncludeUsage && e.req.Endpoint.HasStreamOptions() {
 		edit.IncludeUsage, e.asked = true, true
 	}
-	call := provider.Call{Method: e.req.Method, Path: e.req.Path, RawQuery: e.req.RawQuery, Model: model, Header: e.req.Header}
+	call := provider.Call{Method: e.req.Method, Path: e.req.Path, RawQuery: e.req.RawQuery, Model: model, Header: e.req.Header, Trace: e.trace()}
 	if e.req.Upload != nil {
 		call.Body, call.ContentLength = e.req.Upload, e.req.UploadLength
 	} else if body := e.req.Envelope.Splice(e.req.Body, edit); len(body.Parts()) == 1 {
@@ -172,6 +172,27 @@ func (e *exchange) request(ctx context.Context) (*http.Request, error) {
 		call.Body, call.ContentLength = body.Reader(), body.Len()
 	}
 	return e.up.Provider.Request(ctx, call)
+}
+
+// trace is what the provider is told of the trace; nil leaves it to the caller.
+func (e *exchange) trace() *provider.TraceContext {
+	t := e.req.Trace
+	switch {
+	case t == nil || t.Upstream == event.Pass:
+		return nil
+	case t.Upstream == event.Own:
+		return &provider.TraceContext{Parent: t.Traceparent(e.plan.made), State: t.State}
+	}
+	return &provider.TraceContext{}
+}
+
+// usage is what the answer reported, where it is a whole one.
+func (e *exchange) usage() event.Usage {
+	u := e.done.Usage
+	if e.tokens < 0 || !u.Present { // what is there is of an attempt before
+		return event.Usage{}
+	}
+	return event.Usage{Reported: true, Input: u.Input, Output: u.Output, Cached: u.Cached, Reasoning: u.Reasoning}
 }
 
 // fail turns an error of the transport or of a read into the verdict.

@@ -78,7 +78,8 @@ type Request struct {
 	Caller  uint64      // hash of a caller that has no workload of its own, 0 for one that has
 	// Upload streams a body that is too large to be held; nil otherwise.
 	Upload       Upload
-	UploadLength int64 // -1 when unknown
+	UploadLength int64        // -1 when unknown
+	Trace        *event.Trace // nil when nobody traces
 }
 
 // Upload is a request body that is read once, while the call is made.
@@ -294,6 +295,7 @@ func (x *run) settle(e *exchange) {
 		RequestID: x.req.ID, Model: x.req.Model.Name, Workload: x.req.Workload.Name(), Target: name,
 		Number: x.plan.made, Why: why(e.call, x.plan.made), Class: v.Class, Reason: v.Reason, Status: e.status, Detail: e.detail(),
 		Start: e.start, Headers: e.headers, Content: e.content, Total: now.Sub(e.start),
+		Operation: x.req.Endpoint.Operation(), Stream: x.req.Envelope.Stream, Usage: e.usage(), Trace: x.req.Trace,
 	}
 	x.Listener.AttemptDone(&e.fact)
 }

@@ -36,6 +36,7 @@ func (k *checker) run() {
 	k.passthrough()
 	k.timers()
 	k.bounds()
+	k.export()
 }
 
 func (k *checker) error(path, message, hint string) {

@@ -32,6 +32,8 @@ type Config struct {
 	HTTP HTTP `yaml:"http"`
 	// The budget for buffered bytes.
 	Memory Memory `yaml:"memory"`
+	// What is sent about requests to a collector of yours.
+	Telemetry Telemetry `yaml:"telemetry"`
 }
 
 // Admin is the operator's listener.
@@ -309,6 +311,46 @@ type Memory struct {
 	// Bytes that may be buffered at once. Beyond it requests are refused with 503 before their body is read. auto is 0.6 of GOMEMLIMIT, which defaults to 0.9 of the container's limit.
 	Limit AutoBytes `yaml:"limit"`
 }
+
+// Telemetry is what is sent about requests to a collector. Logs and the metrics of the operator's listener need none of it.
+type Telemetry struct {
+	// Where traces and metrics go over OTLP. Without it nothing is sent and nothing is spent on it. The variables OTEL_EXPORTER_OTLP_… count only where there is no configuration file; in one, write ${OTEL_EXPORTER_OTLP_ENDPOINT}.
+	OTLP *OTLP `yaml:"otlp"`
+}
+
+// OTLP is the export of traces and of the GenAI metrics to an OpenTelemetry collector, as protobuf over HTTP. What it holds of requests is in docs/telemetry.md: never a prompt, an answer or a key. A change takes effect with a restart.
+type OTLP struct {
+	// Address of the collector, http or https, such as https://collector.example:4318; /v1/traces and /v1/metrics are appended.
+	Endpoint string `yaml:"endpoint" required:"true"`
+	// Headers of every export, such as Authorization. Their values are treated as secrets and go to the endpoint alone, also where it redirects elsewhere.
+	Headers map[string]Secret `yaml:"headers"`
+	// Let an http endpoint be on another machine: what is sent, headers included, can be read on the way.
+	Insecure bool `yaml:"insecure"`
+	// Time for one export with its repeats, and for the last ones when the router stops.
+	Timeout Duration `yaml:"timeout"`
+	// Finished requests, finished attempts and spans that may wait, of each. What comes beyond is dropped and counted: serving never waits for a collector.
+	Queue int `yaml:"queue" min:"64" max:"65536"`
+	// Share of the requests that are traced, 0 to 1, of those whose caller does not decide it with a traceparent. At 0 only what a caller has sampled is traced.
+	Sample float64 `yaml:"sample" min:"0" max:"1"`
+	// What a provider is told of the trace: pass hands on the caller's own traceparent and tracestate, as without export; own sends the attempt's, which shows the provider that a router of yours is there, and ids of yours; none sends neither.
+	Traceparent string `yaml:"traceparent" enum:"pass,own,none"`
+	// How often metrics are sent. 0 sends none.
+	MetricsInterval Duration `yaml:"metrics_interval"`
+	// Names of the GenAI conventions: current are those of the conventions' own repository (v0.1), old those before (v1.41), which most dashboards still read, both sends each measurement under either name.
+	Semconv string `yaml:"semconv" enum:"current,old,both"`
+	// The name under which this router appears, service.name.
+	ServiceName string `yaml:"service_name"`
+}
+
+// DefaultOTLP is an export to an endpoint where nothing else is said.
+func DefaultOTLP(endpoint string) OTLP {
+	return OTLP{
+		Endpoint: endpoint, Timeout: Duration(10 * time.Second), Queue: 2048, Sample: 1, Traceparent: "pass",
+		MetricsInterval: Duration(time.Minute), Semconv: "current", ServiceName: "hourthree",
+	}
+}
+
+func (o *OTLP) setDefaults() { *o = DefaultOTLP("") }
 
 // Default is the configuration of an empty file: no provider and no model.
 func Default() *Config {

@@ -40,9 +40,10 @@ var sources = []source{
 // simulated ones serve the model demo.
 func FromEnv(env func(string) (string, bool)) (*Config, []string) {
 	c := Default()
+	export, notes := exportFromEnv(env)
+	c.Telemetry.OTLP = export
 	c.Providers, c.Models = map[string]Provider{}, map[string]Model{}
 	var serving string
-	var notes []string
 	for _, s := range sources {
 		values, missing := lookUp(s.needs, env)
 		switch {

@@ -56,3 +56,59 @@ func TestFromEmptyEnvSaysSoLoudly(t *testing.T) {
 		}
 	}
 }
+
+// TestExportFromEnv: the usual variables make an export where there is no file,
+// and what is not understood makes none.
+func TestExportFromEnv(t *testing.T) {
+	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	for name, c := range map[string]struct {
+		env  []string
+		want string // the endpoint, "" for none
+		note string
+	}{
+		"none":         {nil, "", ""},
+		"plain":        {[]string{endpoint, "http://collector:4318"}, "http://collector:4318", "Traces and metrics go to"},
+		"headers":      {[]string{endpoint, "https://c.test", "OTEL_EXPORTER_OTLP_HEADERS", "api-key=a%20b, x=y"}, "https://c.test", ""},
+		"disabled":     {[]string{endpoint, "https://c.test", "OTEL_SDK_DISABLED", "TRUE"}, "", ""},
+		"grpc":         {[]string{endpoint, "http://c.test:4317", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"}, "", "is not http/protobuf"},
+		"no address":   {[]string{endpoint, "c.test:4318"}, "", "endpoint must be an http or https address"},
+		"bad headers":  {[]string{endpoint, "https://c.test", "OTEL_EXPORTER_OTLP_HEADERS", "secret"}, "", "is not a list of name=value"},
+		"header lines": {[]string{endpoint, "https://c.test", "OTEL_EXPORTER_OTLP_HEADERS", "a=secret%0d%0ab"}, "", "is not a list of name=value"},
+		"header name":  {[]string{endpoint, "https://c.test", "OTEL_EXPORTER_OTLP_HEADERS", "content-type=secret"}, "", "is not a header that can be set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg, notes := FromEnv(env(c.env...))
+			o, text := cfg.Telemetry.OTLP, strings.Join(notes, "\n")
+			if (o == nil) != (c.want == "") || o != nil && o.Endpoint != c.want || !strings.Contains(text, c.note) || strings.Contains(text, "secret") {
+				t.Errorf("%+v\n%s", o, text)
+			}
+			if name == "headers" && (o.Headers["api-key"].Reveal() != "a b" || o.Headers["x"].Reveal() != "y") {
+				t.Errorf("%+v", o.Headers)
+			}
+		})
+	}
+}
+
+// TestExportInAFile: the variables count for nothing where there is a file, and
+// a change of a header changes the configuration's id.
+func TestExportInAFile(t *testing.T) {
+	e := env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c.test", "KEY", "k", "TOKEN", "one")
+	c, ps := Parse("f", []byte(base), e)
+	if ps.Fatal() || c.Telemetry.OTLP != nil {
+		t.Errorf("%v %+v", ps, c.Telemetry.OTLP)
+	}
+	file := base + "telemetry: {otlp: {endpoint: '${OTEL_EXPORTER_OTLP_ENDPOINT}', headers: {Api-Key: '${TOKEN}'}}}\n"
+	one, ps := Parse("f", []byte(file), e)
+	want := DefaultOTLP("https://c.test")
+	if o := one.Telemetry.OTLP; ps.Fatal() || o == nil || o.Headers["Api-Key"].Reveal() != "one" || o.Queue != want.Queue || o.Sample != want.Sample || o.Timeout != want.Timeout {
+		t.Fatalf("%v %+v", ps, o)
+	}
+	two, _ := Parse("f", []byte(file), env("OTEL_EXPORTER_OTLP_ENDPOINT", "https://c.test", "KEY", "k", "TOKEN", "two"))
+	if one.ID() == two.ID() {
+		t.Error("another key, the same id")
+	}
+	near, ps := Parse("f", []byte(base+"telemetry: {otlp: {endpoint: 'http://127.0.0.1:4318'}}\n"), e)
+	if ps.Fatal() || near.Telemetry.OTLP.Insecure {
+		t.Errorf("a collector on this machine needs no leave: %v", ps)
+	}
+}

@@ -143,5 +143,10 @@ func (c *Config) ID() string {
 			secret(k)
 		}
 	}
+	if o := c.Telemetry.OTLP; o != nil {
+		for _, header := range slices.Sorted(maps.Keys(o.Headers)) {
+			secret(o.Headers[header])
+		}
+	}
 	return hex.EncodeToString(h.Sum(nil)[:4])
 }

@@ -39,6 +39,10 @@ type Attempt struct {
 	Headers   time.Duration // start to response headers, 0 when none came
 	Content   time.Duration // start to first content, 0 when none came
 	Total     time.Duration
+	Operation string // chat, text_completion, embeddings; "" for what is passed through
+	Stream    bool   // asked for
+	Usage     Usage
+	Trace     *Trace // nil when nobody traces
 }
 
 // Request is one finished client request.
@@ -65,6 +69,8 @@ type Request struct {
 	OutputTokens   int64
 	Partial        bool    // the answer reported no tokens: they are estimated from what was delivered
 	CostUSD        float64 // where the target that answered has a price
+	Operation      string  // as an Attempt's
+	Trace          *Trace  // nil when nobody traces
 }
 
 // Transition is a breaker changing phase.

@@ -240,6 +240,7 @@ func (x *inbound) finish() {
 		InboundAttempt: x.repeats, Degraded: x.sent.degraded, Start: x.start, Content: x.out.Content,
 		Total: time.Since(x.start), BytesIn: int64(len(x.body)), BytesOut: x.out.BytesOut + x.sent.bytes,
 		InputTokens: use.Input, OutputTokens: use.Output, Partial: partial, CostUSD: cost.Dollars(),
+		Operation: x.where.endpoint.Operation(), Trace: x.trace,
 	}
 	if x.model != nil {
 		e.Model = x.model.Name

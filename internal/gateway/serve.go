@@ -56,6 +56,8 @@ type Gateway struct {
 	Listener *event.Listener
 	Clients  *fault.Clients
 	Random   func() float64
+	// Trace finds a request's place in its trace; nil when nobody traces.
+	Trace func(http.Header) *event.Trace
 
 	snapshot atomic.Pointer[Snapshot]
 	inflight atomic.Int64
@@ -89,6 +91,7 @@ type inbound struct {
 	r     *http.Request
 	where place // what the path asks for
 	start time.Time
+	trace *event.Trace // nil when nobody traces
 
 	id       string
 	key      *workload.Key
@@ -138,6 +141,9 @@ func (x *inbound) accept() {
 		_ = x.ctl.SetReadDeadline(time.Now().Add(bodyPause)) // writers without deadlines have none to miss
 	}
 	x.id = requestID(x.r.Header)
+	if x.Trace != nil {
+		x.trace = x.Trace(x.r.Header)
+	}
 	x.w.Header().Set("X-Request-Id", x.id)
 	x.repeats = inboundAttempt(x.r.Header)
 	x.deadline = x.start.Add(x.Total)
@@ -320,7 +326,7 @@ func (x *inbound) request(m *route.Model) *attempt.Request {
 		Model: m, Workload: x.workload, Priority: x.workload.Priority(), Upstreams: x.Upstreams,
 		Tokens: input + output, Prompt: input, Usage: x.ticket.Metered(),
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
-		Repeat: x.arrival.Repeat() || lane > 0, Lane: lane, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(),
+		Repeat: x.arrival.Repeat() || lane > 0, Lane: lane, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(), Trace: x.trace,
 	}
 	q.Reserve = m == x.model && m.Fallback != nil // the last resort is to have its call
 	q.Class = classOf(x.envelope, len(x.body))

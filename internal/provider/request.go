@@ -16,6 +16,8 @@ type Call struct {
 	RawQuery string      // the client's
 	Model    string      // the upstream's model or deployment name, "" for none
 	Header   http.Header // the client's; not changed
+	// Trace takes the place of the client's trace context; nil passes that on.
+	Trace *TraceContext
 
 	// Bytes is a body that lies in one piece in memory; nil for none or for
 	// Body. It must stay as it is until the answer's body is closed.
@@ -25,6 +27,9 @@ type Call struct {
 	// Body is any other; it too must stay until the answer's body is closed.
 	Body io.Reader
 }
+
+// TraceContext is the values of traceparent and tracestate; "" sends none.
+type TraceContext struct{ Parent, State string }
 
 // Request builds the request of a call, ready for RoundTrip. It fails with
 // ErrPath when the path leaves the API, and with the token source's error
@@ -38,7 +43,7 @@ func (p *Provider) Request(ctx context.Context, c Call) (*http.Request, error) {
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", p.spec.Name, err)
 	}
-	header, err := p.headers(ctx, c.Header)
+	header, err := p.headers(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: %w", p.spec.Name, err)
 	}
@@ -53,8 +58,8 @@ var template = &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 
 // headers is what goes out: the client's by the allow-list, then the
 // configured ones, then our own.
-func (p *Provider) headers(ctx context.Context, client http.Header) (http.Header, error) {
-	n := len(p.fixed)
+func (p *Provider) headers(ctx context.Context, c Call) (http.Header, error) {
+	client, n := c.Header, len(p.fixed)
 	for key := range client {
 		if passed[key] {
 			n++
@@ -77,6 +82,7 @@ func (p *Provider) headers(ctx context.Context, client http.Header) (http.Header
 			h[strings.ToLower(key)] = v
 		}
 	}
+	c.Trace.set(h)
 	for key, values := range p.fixed {
 		h[key] = values
 	}
@@ -88,6 +94,20 @@ func (p *Provider) headers(ctx context.Context, client http.Header) (http.Header
 		h["Authorization"] = []string{"Bearer " + token}
 	}
 	return h, nil
+}
+
+func (t *TraceContext) set(h http.Header) {
+	if t == nil {
+		return
+	}
+	delete(h, "Traceparent")
+	delete(h, "Tracestate")
+	if t.Parent != "" {
+		h["Traceparent"] = []string{t.Parent}
+	}
+	if t.State != "" {
+		h["Tracestate"] = []string{t.State}
+	}
 }
 
 // fixedHeaders are the headers that are the same in every call: configured

@@ -205,6 +205,9 @@ func (m *Metrics) logRequest(r *event.Request) {
 	if r.CostUSD > 0 {
 		e.Float64("cost_usd", r.CostUSD)
 	}
+	if r.Trace != nil {
+		e.Hex("trace_id", r.Trace.ID[:])
+	}
 	e.Msg("request")
 }
 
@@ -243,6 +246,9 @@ func (m *Metrics) attempt(a *event.Attempt) {
 		Str("class", a.Class.String()).Str("reason", a.Reason).Int("status", a.Status).
 		Float64("headers_ms", millis(a.Headers)).Float64("content_ms", millis(a.Content)).Float64("ms", millis(a.Total))
 	text(e, "detail", a.Detail)
+	if a.Trace != nil {
+		e.Hex("trace_id", a.Trace.ID[:])
+	}
 	e.Msg("attempt")
 }
 

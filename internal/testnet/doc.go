@@ -1,5 +1,5 @@
-// Package testnet is scripted upstreams on a network in memory (memnet), for
-// tests only: of a package that calls upstreams, or of the whole router. It
+// Package testnet is scripted upstreams on a network in memory (memnet), and an
+// OpenTelemetry collector, for tests only: of a package that calls upstreams, or of the whole router. It
 // decides nothing about the product and no product code may import it.
 //
 // A test makes upstreams on a Net (NewUpstream) with what they answer to which

@@ -26,6 +26,20 @@ func (ep Endpoint) String() string {
 	return endpointNames[ep]
 }
 
+// Operation is the name that OpenTelemetry's GenAI conventions have for what
+// the endpoint does, "" for what is none of theirs.
+func (ep Endpoint) Operation() string {
+	switch ep {
+	case Chat, Responses:
+		return "chat"
+	case Completions:
+		return "text_completion"
+	case Embeddings:
+		return "embeddings"
+	}
+	return ""
+}
+
 // EndpointOf names the endpoint of a path, given without its version prefix:
 // "/chat/completions". Only creating calls have their own endpoint; a path
 // below one ("/responses/resp_1") is Other, except a model's own page.
