@@ -299,7 +299,8 @@ func TestPrometheusRule(t *testing.T) {
 	}
 }
 
-func findings(t *testing.T, paths ...string) (ids []string) {
+// findings are the ids of the checks that fail, and of those that are not decided.
+func findings(t *testing.T, paths ...string) (ids, open []string) {
 	t.Helper()
 	in, err := collect.Read(context.Background(), collect.Options{Paths: paths})
 	if err != nil {
@@ -314,23 +315,32 @@ func findings(t *testing.T, paths ...string) (ids []string) {
 			ids = append(ids, f.ID)
 		}
 	}
-	return ids
+	for _, o := range report.Open {
+		open = append(open, o.ID)
+	}
+	return ids, open
 }
 
-// TestAudit: our own audit finds nothing, and it does look: without the alerts it
-// says so.
+// TestAudit: our own audit finds nothing, and it does look: without
+// availability.yaml it says so, and without the alerts it does not call them good.
 func TestAudit(t *testing.T) {
-	if ids := findings(t, "kubernetes", "prometheus"); len(ids) > 0 {
-		t.Errorf("the audit finds %v", ids)
+	ids, open := findings(t, "kubernetes", "prometheus")
+	if len(ids) > 0 || slices.Contains(open, "OBS-001") || slices.Contains(open, "OBS-002") {
+		t.Errorf("the audit finds %v and leaves open %v", ids, open)
 	}
 	files, _ := filepath.Glob("kubernetes/*.yaml")
 	files = slices.DeleteFunc(files, func(f string) bool {
 		return strings.HasSuffix(f, "prometheusrule.yaml") || strings.HasSuffix(f, "availability.yaml")
 	})
-	ids := findings(t, files...)
-	for _, want := range []string{"OBS-001", "OBS-002", "AVL-001", "CAP-005"} {
+	ids, open = findings(t, files...)
+	for _, want := range []string{"AVL-001", "CAP-005"} {
 		if !slices.Contains(ids, want) {
-			t.Errorf("without alerts and availability.yaml the audit finds %v, not %s", ids, want)
+			t.Errorf("without availability.yaml the audit finds %v, not %s", ids, want)
+		}
+	}
+	for _, want := range []string{"OBS-001", "OBS-002"} {
+		if !slices.Contains(open, want) {
+			t.Errorf("without alerts the audit leaves %v open, not %s", open, want)
 		}
 	}
 }
