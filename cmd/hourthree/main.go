@@ -38,7 +38,7 @@ func run() int {
 		Use: "hourthree", Short: "An inference router that keeps answering in hour three of a provider outage",
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	root.AddCommand(serveCommand(), initCommand(), validateCommand(), configCommand(), limitsCommand(), quarantineCommand(), drillCommand(), auditCommand(), incidentsCommand(), mcpCommand(), versionCommand())
+	root.AddCommand(serveCommand(), initCommand(), validateCommand(), configCommand(), limitsCommand(), outagesCommand(), quarantineCommand(), drillCommand(), auditCommand(), incidentsCommand(), mcpCommand(), versionCommand())
 	err := root.Execute()
 	if err == nil {
 		return 0

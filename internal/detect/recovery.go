@@ -74,9 +74,13 @@ func (d *Detector) hope(o *Outage, firing bool) string {
 	return fmt.Sprintf("improving: traffic at %s of onset; verified when that holds for %s", percent(o.Traffic), d.cfg.VerifyFor)
 }
 
-// call enters a state and says so once.
+// call enters a state and says so once. Between looking better in one way and in the
+// other an outage stays for a while: loads near the bound go to and fro.
 func (d *Detector) call(o *Outage, s State, words string) {
 	was := o.State
+	if was != s && was != Degraded && d.now.Sub(o.Changed) < d.cfg.Settle {
+		return
+	}
 	d.enter(o, s, words)
 	if was != s {
 		d.say(o, Notice{What: "state", Text: words})
