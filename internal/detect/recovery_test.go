@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
 )
 
@@ -114,6 +115,44 @@ func TestWaves(t *testing.T) {
 		})
 		if got := len(r.d.Outages()); got != c.want {
 			t.Errorf("after %v at %s: %d outages, want %d", c.pause, c.model, got, c.want)
+		}
+	}
+}
+
+// What fails less than at its worst is improving and never verified, however much
+// traffic there is.
+func TestStillFailing(t *testing.T) {
+	r := newRig(t, clock(8, 0))
+	r.run(10*time.Minute, func() { r.ask("w", "m", "a/m", 10, 0, fault.Outage) })
+	r.run(5*time.Minute, func() { r.ask("w", "m", "a/m", 10, 1, fault.Outage) })
+	r.run(time.Hour, func() { r.ask("w", "m", "a/m", 10, 0.3, fault.Outage) })
+	if all := r.d.Outages(); len(all) != 1 || all[0].State != Improving {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A workload that is merely above its limit and repeats nothing is not to blame for
+// a target's failures.
+func TestOverIsNotRepeating(t *testing.T) {
+	r := newRig(t, clock(8, 0))
+	feed := func(failing float64) func() {
+		return func() {
+			r.ask("w", "m", "a/m", 10, failing, fault.Outage)
+			r.ask("eager", "m", "b/m", 2, 0, fault.Outage)
+			for range 40 {
+				r.tally.Request(&event.Request{Workload: "eager", Class: fault.Capacity, Over: true})
+			}
+		}
+	}
+	r.run(10*time.Minute, feed(0))
+	r.run(2*time.Minute, feed(0.6))
+	all := r.d.Outages()
+	if len(all) != 1 || all[0].Suspects[0].Subject != (Subject{Target, "a/m"}) {
+		t.Fatalf("%+v", all)
+	}
+	for _, s := range all[0].Suspects {
+		if s.Name == "eager" {
+			t.Errorf("suspected: %+v", s)
 		}
 	}
 }
