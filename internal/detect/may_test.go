@@ -14,7 +14,6 @@ func clock(hour, minute int) time.Time { return time.Date(2026, 5, 29, hour, min
 // The routing layer of a region that gets more than it bears fails everybody there.
 type may struct {
 	*rig
-	bears float64
 }
 
 // region feeds a second of one region: others come in at a steady rate, suite at

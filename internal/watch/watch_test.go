@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,4 +99,28 @@ func BenchmarkRequest(b *testing.B) {
 			l.AttemptDone(a)
 		}
 	})
+}
+
+// Requests go on while the detectors look, are asked and are told.
+func TestConcurrent(t *testing.T) {
+	w := New(Options{Config: detect.Default(), Log: slog.New(slog.DiscardHandler)})
+	l := w.Listener()
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 2000 {
+				l.RequestDone(&event.Request{Workload: "w", Model: "m", Attempts: 1})
+				l.AttemptDone(&event.Attempt{Workload: "w", Target: "a/m"})
+			}
+		})
+	}
+	now := start
+	for range 50 {
+		now = now.Add(time.Second)
+		w.Poll(now)
+		w.Tell(detect.Change{At: now, What: "x"})
+		_ = w.Report(now)
+	}
+	wg.Wait()
+	w.Poll(now.Add(time.Second))
 }
