@@ -5,7 +5,7 @@ SHELL := bash
 # Packages in which goroutines meet.
 CONCURRENT := ./internal/admit ./internal/app ./internal/attempt ./internal/cluster ./internal/gateway \
 	./internal/manifest ./internal/otlp ./internal/provider ./internal/route ./internal/simulate \
-	./internal/telemetry ./internal/workload
+	./internal/telemetry ./internal/watch ./internal/workload
 
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := go run golang.org/x/vuln/cmd/govulncheck@v1.9.0

@@ -12,8 +12,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/local"
 	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/watch"
 	"github.com/hourthree/hourthree/internal/workload"
 )
 
@@ -46,8 +48,12 @@ type ModelState struct {
 
 // Options are what the listener shows.
 type Options struct {
-	State   func(now time.Time) State
-	Limits  func(now time.Time) Limits
+	State  func(now time.Time) State
+	Limits func(now time.Time) Limits
+	// Outages are those that were noticed; Changed hears of changes made elsewhere.
+	// Both may be nil, and are not served then.
+	Outages func(now time.Time) watch.Report
+	Changed func(detect.Change)
 	Ready   func() error // why the router is not ready, nil when it is
 	Metrics http.Handler
 	// Incidents serves the library of incidents: /incidents, /api/incidents and
@@ -90,6 +96,12 @@ func Handler(o Options) http.Handler {
 	mux.Handle("GET /metrics", o.Metrics)
 	mux.HandleFunc("GET /api/v1/state", func(w http.ResponseWriter, _ *http.Request) { data(w, o.State(time.Now())) })
 	mux.HandleFunc("GET /api/v1/limits", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Limits(time.Now())) })
+	if o.Outages != nil {
+		mux.HandleFunc("GET /api/v1/outages", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Outages(time.Now())) })
+	}
+	if o.Changed != nil {
+		mux.HandleFunc("POST /api/v1/changes", o.change)
+	}
 	mux.HandleFunc("PUT /api/v1/workloads/{name}/quarantine", o.lane)
 	mux.HandleFunc("DELETE /api/v1/workloads/{name}/quarantine", o.lane)
 	if o.Incidents != nil {
@@ -103,7 +115,11 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		now := time.Now()
-		_ = page.Execute(w, shown{o.State(now), o.Limits(now)}) // a reader that has left is told nothing
+		s := shown{State: o.State(now), Limited: o.Limits(now)}
+		if o.Outages != nil {
+			s.Noticed = o.Outages(now)
+		}
+		_ = page.Execute(w, s) // a reader that has left is told nothing
 	})
 	return secure(http.NewCrossOriginProtection().Handler(mux))
 }
@@ -112,6 +128,7 @@ func Handler(o Options) http.Handler {
 type shown struct {
 	State
 	Limited Limits
+	Noticed watch.Report
 }
 
 func data(w http.ResponseWriter, v any) {

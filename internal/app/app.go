@@ -33,6 +33,7 @@ import (
 	"github.com/hourthree/hourthree/internal/attempt"
 	"github.com/hourthree/hourthree/internal/breaker"
 	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/gateway"
@@ -41,6 +42,7 @@ import (
 	"github.com/hourthree/hourthree/internal/otlp"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/telemetry"
+	"github.com/hourthree/hourthree/internal/watch"
 )
 
 const (
@@ -75,6 +77,8 @@ type Options struct {
 	Random func() float64
 	// Breaker changes the rules of every target's breaker, for drills; nil for not.
 	Breaker func(*breaker.Config)
+	// Noticed hears what is noticed of outages; nil for nobody.
+	Noticed func(detect.Notice)
 	// Moved hears every change of a target's breaker; nil for nobody.
 	Moved func(event.Transition)
 	// Network is what the router listens and dials on; the system's where empty.
@@ -96,6 +100,7 @@ type App struct {
 	log     *slog.Logger
 	lines   *telemetry.Log // where log writes
 	metrics *telemetry.Metrics
+	watch   *watch.Watch
 	gateway *gateway.Gateway
 	builder *builder
 	export  *otlp.Exporter // nil for none
@@ -106,6 +111,8 @@ type App struct {
 	refused  atomic.Pointer[string]
 	current  atomic.Pointer[loaded]
 	lanes    lanes
+
+	incidents func() (*library.Library, error) // opened once
 
 	clients, admins *http.Server
 	clientAddr      net.Addr
@@ -142,7 +149,9 @@ func New(opt Options) (*App, error) {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.metrics = telemetry.New(reg, a.lines)
 	a.lines.Register(reg)
-	listener := a.metrics.Listener()
+	a.incidents = sync.OnceValues(library.Embedded)
+	a.watch = a.watcher()
+	listener := event.Join(a.metrics.Listener(), a.watch.Listener())
 	if a.export, err = a.exporter(l.config.Telemetry.OTLP); err != nil {
 		return nil, err
 	}
@@ -213,6 +222,7 @@ func (a *App) take(l *loaded) error {
 		return err
 	}
 	a.gateway.Use(s)
+	a.watch.Use(topology(a.builder.list(), s))
 	a.gateway.Line.Reconfigure(queueOf(l.config))
 	a.gateway.Ledger.SetLimit(memoryLimit(l.config))
 	if a.export != nil {
@@ -267,7 +277,6 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.clientAddr, a.adminAddr = client.Addr(), adm.Addr()
 	quiet := log.New(panics{a.log}, "", 0)
-	incidents := sync.OnceValues(library.Embedded)
 	unread := func(err error) {
 		a.log.Error("the incident library cannot be read", "component", "library", "error", err)
 	}
@@ -280,10 +289,10 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Ready: a.notReady, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
+			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, Ready: a.notReady, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
-			Incidents: library.Handler(incidents, library.Options{Failed: unread}),
-			MCP:       mcpserver.Handler(a.tools(incidents), unread),
+			Incidents: library.Handler(a.incidents, library.Options{Failed: unread}),
+			MCP:       mcpserver.Handler(a.tools(a.incidents), unread),
 		}),
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleConn, MaxHeaderBytes: 16 << 10, ErrorLog: quiet,
 	}
@@ -341,6 +350,7 @@ func (a *App) poll(ctx context.Context) {
 		case now := <-tick.C:
 			a.builder.poll(now)
 			a.judge(now)
+			a.watch.Poll(now)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type lanes struct {
 // changed notes a change, in the log too.
 func (a *App) changed(c admin.Change) {
 	a.log.Warn("changed", "component", "admin", "who", c.Who, "what", c.What, "subject", c.Subject, "why", c.Why)
+	a.tell(c)
 	a.lanes.mu.Lock()
 	defer a.lanes.mu.Unlock()
 	a.lanes.changes = append(a.lanes.changes, c)

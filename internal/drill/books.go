@@ -2,6 +2,7 @@ package drill
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ type books struct {
 	workloads map[string]*workloadBook
 	targets   map[string]*targetBook
 	gateways  []*targetBook // by instance
+	marks     []Mark        // what the contender said
 }
 
 type workloadBook struct {
@@ -114,6 +116,32 @@ func (b *books) moved(target string, instance int, at time.Duration, to, reason 
 	}
 }
 
+// maxSaid bounds what is written down of what a contender says.
+const maxSaid = 1000
+
+// said books what the contender reports of the incident.
+func (b *books) said(at time.Duration, text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.marks) < maxSaid {
+		b.marks = append(b.marks, Mark{at, text})
+	}
+}
+
+// outage books that a target is in the scope of an outage that the contender
+// speaks of, once.
+func (b *books) outage(target string, instance int, id string, at time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.targets[target]
+	if t == nil {
+		return
+	}
+	if name := strconv.Itoa(instance) + " " + id; !slices.ContainsFunc(t.Outages, func(m Mark) bool { return m.Text == name }) {
+		t.Outages = append(t.Outages, Mark{at, name})
+	}
+}
+
 // begun books that an instance begins: it knows nothing.
 func (b *books) begun(instance int) {
 	b.mu.Lock()
@@ -189,7 +217,7 @@ func (t *targetBook) killed(at time.Duration) {
 func (b *books) run(s *Scenario) Run {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := Run{Step: b.step}
+	r := Run{Step: b.step, Said: b.marks}
 	for _, w := range s.Workloads {
 		k := b.workloads[w.Name]
 		for i := range k.Steps {

@@ -33,6 +33,7 @@ type words struct {
 	Memory   func(place string, from, to float64) float64                `expr:"memory"`       // most that was held, as a share of the bound
 	Crashes  func(place string) float64                                  `expr:"crashes"`      // kills for lack of memory, or by an action
 	Opens    func(target string, from, to float64) float64               `expr:"opens"`        // times its breaker opened from closed or ramp
+	Outages  func(target string, from, to float64) float64               `expr:"outages"`      // that the contender told apart, with the target or its model in their scope
 	Probes   func(target string, from, to float64) float64               `expr:"probes"`       // most calls at once that were made while its breaker was half open
 	Opened   func(target string, from float64) float64                   `expr:"opened_after"` // s from from until its breaker opens; inf when never
 	Said     func(what string, from float64) float64                     `expr:"said"`         // s from from until the contender reports it; inf when never
@@ -67,7 +68,7 @@ type namesIn struct {
 // gateway's, and those of these that need one target and not all.
 var (
 	ofWorkloads = []string{"success", "whole", "inbound", "amp", "p99", "wrong", "status"}
-	ofTargets   = []string{"opens", "probes", "opened_after", "left_after", "back_after", "warm_after"}
+	ofTargets   = []string{"opens", "outages", "probes", "opened_after", "left_after", "back_after", "warm_after"}
 	ofOne       = []string{"left_after", "back_after", "warm_after"}
 )
 
@@ -197,6 +198,7 @@ func wordsOf(r *Run) words {
 		return n
 	}
 	w.Opens = r.opens
+	w.Outages = r.outages
 	w.Opened = func(target string, from float64) float64 {
 		for _, t := range r.places(target) {
 			for _, m := range t.Moves {
@@ -307,6 +309,18 @@ func (r *Run) opens(name string, from, to float64) (n float64) {
 				n++
 			}
 			last[m.Instance] = m.To
+		}
+	}
+	return n
+}
+
+// outages counts those that the contender spoke of.
+func (r *Run) outages(name string, from, to float64) (n float64) {
+	for _, t := range r.places(name) {
+		for _, m := range t.Outages {
+			if at := m.At.Seconds(); at >= from && at < to {
+				n++
+			}
 		}
 	}
 	return n

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/app"
 	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/memnet"
 )
@@ -45,10 +47,33 @@ func (p *process) begin() error {
 		Moved: func(t event.Transition) {
 			p.books.moved(targetOf(t.Target), p.number+1, t.At.Sub(p.start), t.To, t.Reason)
 		},
+		Noticed: p.noticed,
 		Network: app.Network{Listen: p.listen, Dial: p.net.Dial},
 	})
 	p.app, p.addr = a, addr
 	return err
+}
+
+// noticed books what the process says of an outage.
+func (p *process) noticed(n detect.Notice) {
+	name, _, _ := strings.Cut(n.Source.Name, "/")
+	if i := slices.IndexFunc(p.Workloads, func(w Workload) bool { return slices.Contains(p.callers(w.Name), name) }); i >= 0 {
+		name = p.Workloads[i].Name
+	}
+	at := n.At.Sub(p.start)
+	switch n.What {
+	case "source":
+		p.books.said(at, "source: "+name)
+	case "state", "closed":
+		p.books.said(at, string(n.State))
+	}
+	for _, s := range n.Scope {
+		for _, t := range p.Targets {
+			if s.Kind == detect.Target && targetOf(s.Name) == t.Name || s.Kind == detect.Model && s.Name == t.Model {
+				p.books.outage(t.Name, p.number, n.Outage, at)
+			}
+		}
+	}
 }
 
 // addresses are those of the process, of its clients and of its operator, other

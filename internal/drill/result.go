@@ -118,6 +118,9 @@ type TargetRun struct {
 	Steps   []TargetStep `json:"steps"`
 	Moves   []Move       `json:"moves,omitempty"` // of its breaker, where the contender has one
 	Crashes int          `json:"crashes"`
+	// Outages are those that the contender spoke of with the target or its model in
+	// their scope, by instance and number, with the time at which it first was.
+	Outages []Mark `json:"outages,omitempty"`
 }
 
 // TargetStep is one step of a target.

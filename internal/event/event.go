@@ -56,9 +56,11 @@ type Request struct {
 	Stream         bool
 	Class          fault.Class
 	Reason         string
-	Status         int // what the client was sent, 0 when nothing was
-	Attempts       int // upstream calls made
-	InboundAttempt int // the caller's own retry count, 0 for its first try
+	Status         int  // what the client was sent, 0 when nothing was
+	Attempts       int  // upstream calls made
+	InboundAttempt int  // the caller's own retry count, 0 for its first try
+	Repeat         bool // of one that failed, by the caller's own retry loop, however that is known
+	Over           bool // refused for a limit or a lane of the caller's own
 	Degraded       string
 	Start          time.Time
 	Content        time.Duration // start to first content sent, 0 when none was
@@ -95,6 +97,32 @@ type Listener struct {
 	Request    func(*Request)
 	Crash      func(*Crash)
 	Transition func(Transition)
+}
+
+// Join returns a listener that passes every fact on to each of them, in order.
+func Join(all ...*Listener) *Listener {
+	return &Listener{
+		Attempt: func(a *Attempt) {
+			for _, l := range all {
+				l.AttemptDone(a)
+			}
+		},
+		Request: func(r *Request) {
+			for _, l := range all {
+				l.RequestDone(r)
+			}
+		},
+		Crash: func(c *Crash) {
+			for _, l := range all {
+				l.Crashed(c)
+			}
+		},
+		Transition: func(t Transition) {
+			for _, l := range all {
+				l.Moved(t)
+			}
+		},
+	}
 }
 
 // AttemptDone states that an attempt ended.

@@ -237,7 +237,7 @@ func (x *inbound) finish() {
 	e := event.Request{
 		ID: x.id, Method: x.r.Method, Path: x.r.URL.Path, Stream: x.envelope.Stream,
 		Class: x.sent.class, Reason: x.sent.reason, Status: x.sent.status, Attempts: x.out.Attempts,
-		InboundAttempt: x.repeats, Degraded: x.sent.degraded, Start: x.start, Content: x.out.Content,
+		InboundAttempt: x.repeats, Degraded: x.sent.degraded, Repeat: x.arrival.Repeat(), Over: x.over, Start: x.start, Content: x.out.Content,
 		Total: time.Since(x.start), BytesIn: int64(len(x.body)), BytesOut: x.out.BytesOut + x.sent.bytes,
 		InputTokens: use.Input, OutputTokens: use.Output, Partial: partial, CostUSD: cost.Dollars(),
 		Operation: x.where.endpoint.Operation(), Trace: x.trace,

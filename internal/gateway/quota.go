@@ -98,6 +98,7 @@ func (x *inbound) limited(r admit.Refusal) bool {
 	if r.Reason == admit.ReasonMemory {
 		return x.overloaded()
 	}
+	x.over = r.Owner != admit.OfModel
 	if r.Owner == "" {
 		x.refuse(fault.Verdict{Class: fault.Capacity, Reason: "workload_" + r.Reason, Wait: r.Wait, HasWait: true}, x.shut(r))
 		return false

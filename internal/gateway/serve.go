@@ -108,6 +108,7 @@ type inbound struct {
 	again    time.Time // when a limit of its own has room for it, zero for one that met none
 	out      attempt.Outcome
 	sent     sent
+	over     bool     // refused for a limit or a lane of the caller's own
 	values   []string // of a failure's headers
 }
 

@@ -11,6 +11,7 @@ import (
 type Reading struct {
 	Reserved, MemoryLimit int64
 	InFlight, Queued      int64
+	Outages               int // that have not ended
 	Targets               []TargetReading
 	Workloads             []WorkloadReading
 }
@@ -39,7 +40,7 @@ type gauges struct {
 	read func(time.Time) Reading
 
 	phase, calls, share, cooling, budget, amplification *prometheus.Desc
-	reserved, limit, inflight, queue                    *prometheus.Desc
+	reserved, limit, inflight, queue, outages           *prometheus.Desc
 	quarantined, refused, held                          *prometheus.Desc
 }
 
@@ -62,6 +63,7 @@ func Gauges(reg prometheus.Registerer, read func(time.Time) Reading) {
 		quarantined:   desc("workload_quarantined", "1 for a workload in the quarantine lane.", "workload"),
 		refused:       desc("refused_repeats_total", "Repeats of a caller's own retry loop that were refused.", "workload"),
 		held:          desc("workload_memory_bytes", "Bytes of the memory budget that a workload holds.", "workload"),
+		outages:       desc("incidents_open", "Outages that were noticed and are not called over."),
 		queue:         desc("queue_length", "Requests waiting for a target's slot."),
 	})
 }
@@ -83,6 +85,7 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	put(g.limit, float64(r.MemoryLimit))
 	put(g.inflight, float64(r.InFlight))
 	put(g.queue, float64(r.Queued))
+	put(g.outages, float64(r.Outages))
 	for _, t := range r.Targets {
 		put(g.phase, float64(t.Phase), t.Name)
 		put(g.calls, float64(t.InFlight), t.Name)

@@ -43,6 +43,7 @@ type Metrics struct {
 	moves    *prometheus.CounterVec
 	tokens   *prometheus.CounterVec
 	reloads  *prometheus.CounterVec
+	findings *prometheus.CounterVec
 	panics   prometheus.Counter
 	good     prometheus.Gauge
 
@@ -123,6 +124,7 @@ func New(reg prometheus.Registerer, log io.Writer) *Metrics {
 	m.moves = counter("breaker_transitions_total", "Breaker phase changes.", "target", "from", "to", "reason")
 	m.tokens = counter("tokens_total", "Tokens as reported by the providers.", "model", "workload", "type")
 	m.reloads = counter("config_reloads_total", "Configuration reloads by result.", "result")
+	m.findings = counter("findings_total", "What the detectors have found, by detector.", "detector")
 	m.good = prometheus.NewGauge(prometheus.GaugeOpts{Name: "hourthree_config_last_reload_success", Help: "1 when the last reload was taken, 0 when it was refused."})
 	m.panics = prometheus.NewCounter(prometheus.CounterOpts{Name: "hourthree_panics_total", Help: "Requests that ended in a mistake of the router's own."})
 	reg.MustRegister(m.good, m.panics)
@@ -134,6 +136,9 @@ func New(reg prometheus.Registerer, log io.Writer) *Metrics {
 func (m *Metrics) Listener() *event.Listener {
 	return &event.Listener{Attempt: m.attempt, Request: m.request, Crash: m.crash, Transition: m.transition}
 }
+
+// Found states that a detector has found something.
+func (m *Metrics) Found(detector string) { m.findings.WithLabelValues(detector).Inc() }
 
 // Reloaded states the end of a reload; err is why it was refused.
 func (m *Metrics) Reloaded(err error) {
