@@ -3,6 +3,7 @@ package audit
 import (
 	"slices"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -25,24 +26,24 @@ func (g *Graph) attach() {
 
 // targetsOf are the names of what a policy is attached to, each once.
 func (g *Graph) targetsOf(p *manifest.Object) []key {
-	refs, _ := List(p.Root, "spec.targetRefs")
-	if one, _ := Value(p.Root, "spec.targetRef"); one != nil {
+	refs, _ := fields.List(p.Root, "spec.targetRefs")
+	if one, _ := fields.Value(p.Root, "spec.targetRef"); one != nil {
 		refs = append(slices.Clone(refs), one)
 	}
 	var keys []key
 	for _, r := range refs {
-		kind, _ := Text(r, "kind")
-		name, _ := Text(r, "name")
+		kind, _ := fields.Text(r, "kind")
+		name, _ := fields.Text(r, "name")
 		if k := (key{kind, p.Namespace, name}); name != "" && !slices.Contains(keys, k) {
 			keys = append(keys, k)
 		}
 	}
-	selectors, _ := List(p.Root, "spec.targetSelectors")
+	selectors, _ := fields.List(p.Root, "spec.targetSelectors")
 	for _, s := range selectors {
-		kind, _ := Text(s, "kind")
-		selector, _ := Object(s, "")
+		kind, _ := fields.Text(s, "kind")
+		selector, _ := fields.Object(s, "")
 		for _, o := range g.In(kind, p.Namespace) {
-			labels, _ := Object(o.Root, "metadata.labels")
+			labels, _ := fields.Object(o.Root, "metadata.labels")
 			if k := (key{kind, o.Namespace, o.Name}); Selects(selector, labels) && !slices.Contains(keys, k) {
 				keys = append(keys, k)
 			}
@@ -86,12 +87,12 @@ func (g *Graph) Effective(policy string, route *manifest.Object) []*manifest.Obj
 
 // parents are the names of the Gateways that a route is attached to.
 func parents(route *manifest.Object) []key {
-	refs, _ := List(route.Root, "spec.parentRefs")
+	refs, _ := fields.List(route.Root, "spec.parentRefs")
 	var keys []key
 	for _, r := range refs {
-		kind, _ := Text(r, "kind")
-		namespace, _ := Text(r, "namespace")
-		name, _ := Text(r, "name")
+		kind, _ := fields.Text(r, "kind")
+		namespace, _ := fields.Text(r, "namespace")
+		name, _ := fields.Text(r, "name")
 		if kind == "" {
 			kind = "Gateway"
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/incident"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
@@ -194,7 +195,7 @@ func (r *run) pruned(c *Check, o *manifest.Object) bool {
 		return false
 	}
 	list, _ := r.g.elements(o, c.Each)
-	return !slices.ContainsFunc(list, func(e element) bool { v, _ := Value(e.it, c.Field); return v != nil })
+	return !slices.ContainsFunc(list, func(e element) bool { v, _ := fields.Value(e.it, c.Field); return v != nil })
 }
 
 func (r *run) open(c *Check, o *manifest.Object, u *undecided) {

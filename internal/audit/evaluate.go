@@ -12,6 +12,7 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/interpreter"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -91,7 +92,7 @@ func failed(err error, path string) *undecided {
 	if path != "" {
 		where = "in " + path + ": "
 	}
-	var bad *unreadable
+	var bad *fields.Mismatch
 	if errors.As(err, &bad) {
 		return &undecided{Unreadable, where + bad.Error()}
 	}
@@ -125,7 +126,7 @@ func (g *Graph) about(o *manifest.Object, path string) bool {
 	if m == nil {
 		return true
 	}
-	rule, _ := Value(o.Root, m[0])
+	rule, _ := fields.Value(o.Root, m[0])
 	return g.concerns(o, m[1]+"]", rule)
 }
 
@@ -150,13 +151,13 @@ func (g *Graph) elements(o *manifest.Object, each string) ([]element, error) {
 	for part := range strings.SplitSeq(strings.TrimSuffix(each, "[]"), "[].") {
 		var next []element
 		for _, e := range list {
-			all, err := List(e.it, part)
+			all, err := fields.List(e.it, part)
 			if err != nil {
 				return nil, err
 			}
 			for i, v := range all {
 				path := strings.TrimPrefix(e.path+"."+part, ".") + "[" + strconv.Itoa(i) + "]"
-				name, _ := Text(v, "name")
+				name, _ := fields.Text(v, "name")
 				next = append(next, element{it: v, path: path, at: name})
 			}
 		}
@@ -168,13 +169,13 @@ func (g *Graph) elements(o *manifest.Object, each string) ([]element, error) {
 // containersOf reads them strictly: what is no list of objects is no empty list.
 func containersOf(o *manifest.Object) ([]element, error) {
 	for _, field := range []string{"containers", "initContainers"} {
-		all, err := List(o.Root, podPath(o)+"."+field)
+		all, err := fields.List(o.Root, podPath(o)+"."+field)
 		if err != nil {
 			return nil, err
 		}
 		for i, c := range all {
 			if _, ok := c.(map[string]any); !ok {
-				return nil, fault(fmt.Sprintf("%s.%s[%d]", podPath(o), field, i), "an object")
+				return nil, fields.Not(fmt.Sprintf("%s.%s[%d]", podPath(o), field, i), "an object")
 			}
 		}
 	}
@@ -208,7 +209,7 @@ func (s *scene) ResolveName(name string) (any, bool) {
 	case "beside":
 		return s.g.beside(s.o), true
 	case "about":
-		expr, _ := Text(s.e.it, "expr")
+		expr, _ := fields.Text(s.e.it, "expr")
 		return s.g.AboutModels(expr), true
 	}
 	return nil, false
@@ -226,13 +227,13 @@ func (g *Graph) hit(c *Check, shows cel.Program, s *scene) Hit {
 		}
 	}
 	if shows == nil {
-		v, err := Value(s.e.it, c.Field)
+		v, err := fields.Value(s.e.it, c.Field)
 		h.Observed = observed(h.Path, v, err)
 		return h
 	}
 	if out, _, err := shows.Eval(s); err == nil {
 		h.Observed, _ = out.Value().(string)
-		h.Observed = short(h.Observed)
+		h.Observed = fields.Short(h.Observed)
 	} else {
 		h.Observed = "cannot be shown"
 	}
@@ -252,7 +253,7 @@ func observed(path string, v any, err error) string {
 		if secretive(path) {
 			return "set"
 		}
-		return short(v)
+		return fields.Short(v)
 	case bool:
 		return strconv.FormatBool(v)
 	case float64:
@@ -267,7 +268,7 @@ func observed(path string, v any, err error) string {
 
 // secretive are the places whose text may be a secret.
 func secretive(path string) bool {
-	for _, s := range cut(path) {
+	for _, s := range fields.Cut(path) {
 		switch strings.ToLower(s) {
 		case "env", "envfrom", "args", "command", "data", "stringdata", "binarydata":
 			return true
@@ -281,14 +282,4 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return strconv.Itoa(n) + " " + many
-}
-
-// short bounds what a finding shows, and keeps it on one line.
-func short(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	const most = 160
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -28,19 +29,19 @@ func (k *walk) route(t trail, o *manifest.Object, host string) {
 }
 
 func (k *walk) virtualService(t trail, o *manifest.Object, depth int) {
-	for i, h := range listAt(o.Root, "spec.http") {
-		if d := mapAt(h, "delegate"); d != nil && depth < 4 {
-			if to := k.x.g.Get("VirtualService", textOr(d, "namespace", o.Namespace), textAt(d, "name")); to != nil {
+	for i, h := range fields.ListAt(o.Root, "spec.http") {
+		if d := fields.MapAt(h, "delegate"); d != nil && depth < 4 {
+			if to := k.x.g.Get("VirtualService", fields.TextOr(d, "namespace", o.Namespace), fields.TextAt(d, "name")); to != nil {
 				k.virtualService(t.past(to), to, depth+1)
 			}
 		}
-		for _, r := range listAt(h, "route") {
-			if w := intOr(r, "weight", -1); w == 0 && len(listAt(h, "route")) > 1 {
+		for _, r := range fields.ListAt(h, "route") {
+			if w := fields.IntOr(r, "weight", -1); w == 0 && len(fields.ListAt(h, "route")) > 1 {
 				continue
 			}
-			d := valueAt(r, "destination")
+			d := fields.ValueAt(r, "destination")
 			next := t.with(k.x.istioStep(o, i, h, d))
-			host := textAt(d, "host")
+			host := fields.TextAt(d, "host")
 			if s := k.x.service(host, o.Namespace); s != nil {
 				k.enterService(next, s)
 				continue
@@ -54,11 +55,11 @@ func (k *walk) virtualService(t trail, o *manifest.Object, depth int) {
 }
 
 func (k *walk) gatewayRoute(t trail, o *manifest.Object) {
-	for i, rule := range listAt(o.Root, "spec.rules") {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
 		next := t.with(k.x.envoyGatewaySteps(o, i, rule)...)
-		for _, b := range listAt(rule, "backendRefs") {
+		for _, b := range fields.ListAt(rule, "backendRefs") {
 			to := backendKey(o, b)
-			if intOr(b, "weight", 1) != 0 && k.x.granted(o, to) {
+			if fields.IntOr(b, "weight", 1) != 0 && k.x.granted(o, to) {
 				k.backend(next, to)
 			}
 		}
@@ -77,8 +78,8 @@ func (k *walk) backend(t trail, to key) {
 		k.enterService(t, o)
 	case "AIServiceBackend":
 		if !k.stop(t, o) {
-			ref := valueAt(o.Root, "spec.backendRef")
-			k.backend(t.past(o), key{textOr(ref, "kind", "Service"), textOr(ref, "namespace", o.Namespace), textAt(ref, "name")})
+			ref := fields.ValueAt(o.Root, "spec.backendRef")
+			k.backend(t.past(o), key{fields.TextOr(ref, "kind", "Service"), fields.TextOr(ref, "namespace", o.Namespace), fields.TextAt(ref, "name")})
 		}
 	case "Backend":
 		k.endpoints(t, o)
@@ -98,7 +99,7 @@ func (k *walk) backend(t trail, to key) {
 // poolSelector is the LabelSelector of an InferencePool; older versions have the
 // labels themselves.
 func poolSelector(o *manifest.Object) map[string]any {
-	selector := mapAt(o.Root, "spec.selector")
+	selector := fields.MapAt(o.Root, "spec.selector")
 	if selector == nil || selector["matchLabels"] != nil || selector["matchExpressions"] != nil {
 		return selector
 	}
@@ -124,8 +125,8 @@ func (k *walk) endpoints(t trail, o *manifest.Object) {
 // endpointHosts are the hosts of a Backend of Envoy Gateway.
 func endpointHosts(o *manifest.Object) []string {
 	var hosts []string
-	for _, e := range listAt(o.Root, "spec.endpoints") {
-		h := textOr(e, "fqdn.hostname", textAt(e, "ip.address"))
+	for _, e := range fields.ListAt(o.Root, "spec.endpoints") {
+		h := fields.TextOr(e, "fqdn.hostname", fields.TextAt(e, "ip.address"))
 		if h = strings.ToLower(strings.TrimSuffix(h, ".")); h != "" && !slices.Contains(hosts, h) {
 			hosts = append(hosts, h)
 		}
@@ -136,7 +137,7 @@ func endpointHosts(o *manifest.Object) []string {
 // named follows the hosts that a backend of another kind names, agentgateway's
 // being the one that is known.
 func (k *walk) named(t trail, o *manifest.Object) {
-	hosts := wordsAt(o.Root, "spec.static.host")
+	hosts := fields.WordsAt(o.Root, "spec.static.host")
 	for _, h := range within(o.Root, "host", 0) {
 		if s, ok := h.(string); ok && !slices.Contains(hosts, s) {
 			hosts = append(hosts, s)
@@ -172,31 +173,31 @@ func wildcard(pattern, host string) bool {
 }
 
 func (k *walk) ingressRoute(t trail, o *manifest.Object, host string) {
-	for _, r := range listAt(o.Root, "spec.routes") {
-		if names := matchHosts(textAt(r, "match")); host != "" && !slices.Contains(names, host) && !slices.Contains(names, "") {
+	for _, r := range fields.ListAt(o.Root, "spec.routes") {
+		if names := matchHosts(fields.TextAt(r, "match")); host != "" && !slices.Contains(names, host) && !slices.Contains(names, "") {
 			continue
 		}
 		next := t
-		for _, m := range listAt(r, "middlewares") {
-			if o := k.x.g.Get("Middleware", textOr(m, "namespace", o.Namespace), textAt(m, "name")); o != nil {
+		for _, m := range fields.ListAt(r, "middlewares") {
+			if o := k.x.g.Get("Middleware", fields.TextOr(m, "namespace", o.Namespace), fields.TextAt(m, "name")); o != nil {
 				next = next.with(k.x.traefikSteps(o, 0)...)
 			}
 		}
-		for _, s := range listAt(r, "services") {
-			if textOr(s, "kind", "Service") == "Service" {
-				k.backend(next, key{"Service", textOr(s, "namespace", o.Namespace), textAt(s, "name")})
+		for _, s := range fields.ListAt(r, "services") {
+			if fields.TextOr(s, "kind", "Service") == "Service" {
+				k.backend(next, key{"Service", fields.TextOr(s, "namespace", o.Namespace), fields.TextAt(s, "name")})
 			}
 		}
 	}
 }
 
 func (k *walk) apisixRoute(t trail, o *manifest.Object, host string) {
-	for _, r := range listAt(o.Root, "spec.http") {
-		if names := wordsAt(r, "match.hosts"); host != "" && len(names) > 0 && !slices.Contains(names, host) {
+	for _, r := range fields.ListAt(o.Root, "spec.http") {
+		if names := fields.WordsAt(r, "match.hosts"); host != "" && len(names) > 0 && !slices.Contains(names, host) {
 			continue
 		}
-		for _, b := range listAt(r, "backends") {
-			to := key{"Service", o.Namespace, textAt(b, "serviceName")}
+		for _, b := range fields.ListAt(r, "backends") {
+			to := key{"Service", o.Namespace, fields.TextAt(b, "serviceName")}
 			next := t
 			if s := k.x.g.Get(to.kind, to.namespace, to.name); s != nil {
 				next = next.with(k.x.apisixSteps(o, s)...)

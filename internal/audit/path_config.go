@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
 	"github.com/hourthree/hourthree/internal/peer"
@@ -22,15 +23,15 @@ type variable struct {
 // false where some may be hidden in a Secret or in a ConfigMap that was not read.
 func (x *edges) variables(w *workload, c Container) (vars []variable, all bool) {
 	all = true
-	for _, from := range listAt(c.Root, "envFrom") {
-		m := x.g.Get("ConfigMap", w.o.Namespace, textAt(from, "configMapRef.name"))
+	for _, from := range fields.ListAt(c.Root, "envFrom") {
+		m := x.g.Get("ConfigMap", w.o.Namespace, fields.TextAt(from, "configMapRef.name"))
 		if m == nil {
 			all = false
 			continue
 		}
-		data := mapAt(m.Root, "data")
-		for _, k := range sortedKeys(data) {
-			vars = append(vars, variable{textAt(from, "prefix") + k, plainText(data[k]), c.Path + ".envFrom", true})
+		data := fields.MapAt(m.Root, "data")
+		for _, k := range fields.SortedKeys(data) {
+			vars = append(vars, variable{fields.TextAt(from, "prefix") + k, fields.PlainText(data[k]), c.Path + ".envFrom", true})
 		}
 	}
 	values := map[string]string{}
@@ -40,9 +41,9 @@ func (x *edges) variables(w *workload, c Container) (vars []variable, all bool) 
 	for i, e := range Envs(c.Root) {
 		v := variable{name: e.Name, value: e.Value, path: c.Path + "." + e.Path, known: !e.From}
 		if e.From {
-			ref := valueAt(listAt(c.Root, "env")[i], "valueFrom.configMapKeyRef")
-			if m := x.g.Get("ConfigMap", w.o.Namespace, textAt(ref, "name")); m != nil {
-				v.value = textAt(m.Root, "data["+textAt(ref, "key")+"]")
+			ref := fields.ValueAt(fields.ListAt(c.Root, "env")[i], "valueFrom.configMapKeyRef")
+			if m := x.g.Get("ConfigMap", w.o.Namespace, fields.TextAt(ref, "name")); m != nil {
+				v.value = fields.TextAt(m.Root, "data["+fields.TextAt(ref, "key")+"]")
 				v.known = v.value != ""
 			}
 		}
@@ -222,7 +223,7 @@ func sameLayer(a, b layers.Layer) bool {
 // handsOf is what a workload states that it hands out, nil for nothing.
 func (x *edges) handsOf(w *workload) map[layers.Class]layers.Class {
 	for _, at := range []string{"spec.template.metadata", "metadata"} {
-		words := wordsAt(w.o.Root, at+".annotations["+HandsAnnotation+"]")
+		words := fields.WordsAt(w.o.Root, at+".annotations["+HandsAnnotation+"]")
 		if len(words) == 0 {
 			continue
 		}
@@ -246,15 +247,15 @@ func (x *edges) configMaps(w *workload) []*manifest.Object {
 			list = append(list, m)
 		}
 	}
-	for _, v := range listAt(PodSpec(w.o), "volumes") {
-		add(textAt(v, "configMap.name"))
-		for _, s := range listAt(v, "projected.sources") {
-			add(textAt(s, "configMap.name"))
+	for _, v := range fields.ListAt(PodSpec(w.o), "volumes") {
+		add(fields.TextAt(v, "configMap.name"))
+		for _, s := range fields.ListAt(v, "projected.sources") {
+			add(fields.TextAt(s, "configMap.name"))
 		}
 	}
 	for _, c := range Containers(w.o) {
-		for _, e := range listAt(c.Root, "env") {
-			add(textAt(e, "valueFrom.configMapKeyRef.name"))
+		for _, e := range fields.ListAt(c.Root, "env") {
+			add(fields.TextAt(e, "valueFrom.configMapKeyRef.name"))
 		}
 	}
 	return list
@@ -282,9 +283,3 @@ func (g *gateway) add(url string) {
 		g.targets = append(g.targets, a)
 	}
 }
-
-func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
-
-func asList(v any) []any { l, _ := v.([]any); return l }
-
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

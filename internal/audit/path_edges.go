@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -80,7 +81,7 @@ func newEdges(g *Graph) *edges {
 		}
 	}
 	for _, s := range g.Kind("Service") {
-		for _, w := range x.labelled(s.Namespace, mapAt(s.Root, "spec.selector")) {
+		for _, w := range x.labelled(s.Namespace, fields.MapAt(s.Root, "spec.selector")) {
 			x.behind[s] = append(x.behind[s], w)
 			w.before = append(w.before, s)
 		}
@@ -112,7 +113,7 @@ func newEdges(g *Graph) *edges {
 func (x *edges) addGlobals() {
 	for _, m := range x.g.Kind("ConfigMap") {
 		if m.Name == "ingress-nginx-controller" || m.Name == "nginx-configuration" {
-			x.ingresses = mapAt(m.Root, "data")
+			x.ingresses = fields.MapAt(m.Root, "data")
 		}
 	}
 	for _, p := range x.g.Kind("BackendTrafficPolicy") {
@@ -122,7 +123,7 @@ func (x *edges) addGlobals() {
 		k := key{"Gateway", g.Namespace, g.Name}
 		own := "." + g.Namespace
 		for _, name := range []string{
-			"envoy-" + g.Namespace + "-" + g.Name, g.Name + own, g.Name + "-" + textAt(g.Root, "spec.gatewayClassName") + own,
+			"envoy-" + g.Namespace + "-" + g.Name, g.Name + own, g.Name + "-" + fields.TextAt(g.Root, "spec.gatewayClassName") + own,
 		} {
 			x.made[name] = k
 		}
@@ -145,7 +146,7 @@ func (x *edges) selected(namespace string, selector map[string]any) []*workload 
 		return nil
 	}
 	among := x.bySpace[namespace]
-	if labels := mapAt(selector, "matchLabels"); len(labels) > 0 {
+	if labels := fields.MapAt(selector, "matchLabels"); len(labels) > 0 {
 		among = x.labelled(namespace, labels)
 	}
 	var found []*workload
@@ -167,7 +168,7 @@ func (x *edges) cover() {
 	for kind, path := range selectors {
 		x.covered[kind] = map[*workload][]*manifest.Object{}
 		for _, o := range x.g.Kind(kind) {
-			selector := mapAt(o.Root, path)
+			selector := fields.MapAt(o.Root, path)
 			if selector == nil && kind != "PodDisruptionBudget" {
 				selector = map[string]any{}
 			}
@@ -180,7 +181,7 @@ func (x *edges) cover() {
 
 // cilium drops the prefix that Cilium allows before the keys of pod labels.
 func cilium(selector map[string]any) map[string]any {
-	labels := mapAt(selector, "matchLabels")
+	labels := fields.MapAt(selector, "matchLabels")
 	plain := map[string]any{}
 	changed := false
 	for k, v := range labels {
@@ -205,19 +206,19 @@ var attachedKinds = []string{
 func (x *edges) attach() {
 	for _, kind := range attachedKinds {
 		for _, p := range x.g.Kind(kind) {
-			refs := listAt(p.Root, "spec.targetRefs")
-			if ref := mapAt(p.Root, "spec.targetRef"); ref != nil {
+			refs := fields.ListAt(p.Root, "spec.targetRefs")
+			if ref := fields.MapAt(p.Root, "spec.targetRef"); ref != nil {
 				refs = append(slices.Clone(refs), ref)
 			}
 			for _, r := range refs {
-				k := key{textAt(r, "kind"), p.Namespace, textAt(r, "name")}
-				x.attached[k] = append(x.attached[k], attachment{p, textAt(r, "sectionName")})
+				k := key{fields.TextAt(r, "kind"), p.Namespace, fields.TextAt(r, "name")}
+				x.attached[k] = append(x.attached[k], attachment{p, fields.TextAt(r, "sectionName")})
 			}
-			for _, s := range listAt(p.Root, "spec.targetSelectors") {
+			for _, s := range fields.ListAt(p.Root, "spec.targetSelectors") {
 				selector, _ := s.(map[string]any)
-				kind := textAt(s, "kind")
+				kind := fields.TextAt(s, "kind")
 				for _, o := range x.g.In(kind, p.Namespace) {
-					if Selects(selector, mapAt(o.Root, "metadata.labels")) {
+					if Selects(selector, fields.MapAt(o.Root, "metadata.labels")) {
 						k := key{kind, o.Namespace, o.Name}
 						x.attached[k] = append(x.attached[k], attachment{p, ""})
 					}
@@ -229,7 +230,7 @@ func (x *edges) attach() {
 
 // scales is what an autoscaler scales.
 func scales(o *manifest.Object) (key, bool) {
-	kind, name := textAt(o.Root, "spec.scaleTargetRef.kind"), textAt(o.Root, "spec.scaleTargetRef.name")
+	kind, name := fields.TextAt(o.Root, "spec.scaleTargetRef.kind"), fields.TextAt(o.Root, "spec.scaleTargetRef.name")
 	if kind == "" && o.Kind == "ScaledObject" {
 		kind = "Deployment"
 	}
@@ -246,64 +247,19 @@ func (x *edges) scalersOf(o *manifest.Object) []*manifest.Object {
 func (x *edges) floor(o *manifest.Object) int {
 	scalers := x.scalersOf(o)
 	if len(scalers) == 0 {
-		return intOr(o.Root, "spec.replicas", 1)
+		return fields.IntOr(o.Root, "spec.replicas", 1)
 	}
 	fewest := 0
 	for _, s := range scalers {
 		if s.Kind == "ScaledObject" {
-			fewest = max(fewest, intOr(s.Root, "spec.minReplicaCount", 0))
+			fewest = max(fewest, fields.IntOr(s.Root, "spec.minReplicaCount", 0))
 		} else {
-			fewest = max(fewest, intOr(s.Root, "spec.minReplicas", 1))
+			fewest = max(fewest, fields.IntOr(s.Root, "spec.minReplicas", 1))
 		}
 	}
 	return fewest
 }
 
-// The functions below read leniently: a rule concludes nothing from what is not
-// there or cannot be read, which is reported by who evaluates the object.
-
-func textAt(root any, path string) string {
-	s, _ := Text(root, path)
-	return s
-}
-
-func listAt(root any, path string) []any {
-	l, _ := List(root, path)
-	return l
-}
-
-func mapAt(root any, path string) map[string]any {
-	m, _ := Object(root, path)
-	return m
-}
-
-func valueAt(root any, path string) any {
-	v, _ := Value(root, path)
-	return v
-}
-
-func wordsAt(root any, path string) []string {
-	w, _ := Words(root, path)
-	return w
-}
-
-// intOr is the number at path, or def where there is none.
-func intOr(root any, path string, def int) int {
-	if valueAt(root, path) == nil {
-		return def
-	}
-	n, err := Number(root, path)
-	if err != nil {
-		return def
-	}
-	return int(max(min(n, 1e9), -1))
-}
-
 func annotation(o *manifest.Object, name string) string {
-	return textAt(o.Root, "metadata.annotations["+name+"]")
-}
-
-func plainText(v any) string {
-	s, _ := Text(map[string]any{"v": v}, "v")
-	return s
+	return fields.TextAt(o.Root, "metadata.annotations["+name+"]")
 }

@@ -3,6 +3,7 @@ package audit
 import (
 	"slices"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -11,7 +12,7 @@ const rootNamespace = "istio-system"
 
 func (x *edges) addIstio() {
 	for _, o := range x.g.Kind("ConfigMap") {
-		if o.Name != "istio" || mapAt(o.Root, "data") == nil {
+		if o.Name != "istio" || fields.MapAt(o.Root, "data") == nil {
 			continue
 		}
 		for _, d := range x.g.Documents(o) {
@@ -21,7 +22,7 @@ func (x *edges) addIstio() {
 		}
 	}
 	for _, o := range x.g.Kind("ServiceEntry") {
-		for _, h := range wordsAt(o.Root, "spec.hosts") {
+		for _, h := range fields.WordsAt(o.Root, "spec.hosts") {
 			x.entries.add(h, o)
 		}
 	}
@@ -29,7 +30,7 @@ func (x *edges) addIstio() {
 		if x.rules[o.Namespace] == nil {
 			x.rules[o.Namespace] = &hosts{}
 		}
-		if host := textAt(o.Root, "spec.host"); host != "" {
+		if host := fields.TextAt(o.Root, "spec.host"); host != "" {
 			x.rules[o.Namespace].add(x.fullIn(host, o.Namespace), o)
 		}
 	}
@@ -39,7 +40,7 @@ func (x *edges) addIstio() {
 }
 
 func (x *edges) addVirtualService(o *manifest.Object) {
-	for _, h := range wordsAt(o.Root, "spec.hosts") {
+	for _, h := range fields.WordsAt(o.Root, "spec.hosts") {
 		if meshed(o) {
 			x.sidecars.add(x.fullIn(h, o.Namespace), o)
 		}
@@ -47,9 +48,9 @@ func (x *edges) addVirtualService(o *manifest.Object) {
 			x.routes.add(h, o)
 		}
 	}
-	for _, h := range listAt(o.Root, "spec.http") {
-		for _, r := range listAt(h, "route") {
-			if s := x.service(textAt(r, "destination.host"), o.Namespace); s != nil {
+	for _, h := range fields.ListAt(o.Root, "spec.http") {
+		for _, r := range fields.ListAt(h, "route") {
+			if s := x.service(fields.TextAt(r, "destination.host"), o.Namespace); s != nil {
 				x.lead(o, s)
 			}
 		}
@@ -58,14 +59,14 @@ func (x *edges) addVirtualService(o *manifest.Object) {
 
 // meshed says whether a VirtualService is for sidecars.
 func meshed(o *manifest.Object) bool {
-	gateways := wordsAt(o.Root, "spec.gateways")
+	gateways := fields.WordsAt(o.Root, "spec.gateways")
 	return len(gateways) == 0 || slices.Contains(gateways, "mesh")
 }
 
 // proxySpaces are the namespaces of the gateways that a VirtualService is for.
 func proxySpaces(o *manifest.Object) []string {
 	var spaces []string
-	for _, g := range wordsAt(o.Root, "spec.gateways") {
+	for _, g := range fields.WordsAt(o.Root, "spec.gateways") {
 		if g == "mesh" {
 			continue
 		}
@@ -82,7 +83,7 @@ func proxySpaces(o *manifest.Object) []string {
 
 // exported says whether an Istio object is visible in a namespace.
 func exported(o *manifest.Object, namespace string) bool {
-	to := wordsAt(o.Root, "spec.exportTo")
+	to := fields.WordsAt(o.Root, "spec.exportTo")
 	return len(to) == 0 || slices.Contains(to, "*") || slices.Contains(to, namespace) ||
 		slices.Contains(to, ".") && o.Namespace == namespace
 }
@@ -95,7 +96,7 @@ func (x *edges) destinationRules(host string, proxies []string, owner string) []
 	if x.meshPlace != nil {
 		root = x.meshPlace.Namespace
 	}
-	order := append(slices.Clone(proxies), owner, textOr(x.mesh, "rootNamespace", root))
+	order := append(slices.Clone(proxies), owner, fields.TextOr(x.mesh, "rootNamespace", root))
 	for _, space := range order {
 		h := x.rules[space]
 		if h == nil {
@@ -120,13 +121,13 @@ type traffic struct {
 
 // destination finds the rules for a destination that a VirtualService names.
 func (x *edges) destination(o *manifest.Object, d any) traffic {
-	name := textAt(d, "host")
+	name := fields.TextAt(d, "host")
 	host, owner := x.fullIn(name, o.Namespace), o.Namespace
-	t := traffic{subset: textAt(d, "subset"), port: intOr(d, "port.number", 0)}
+	t := traffic{subset: fields.TextAt(d, "subset"), port: fields.IntOr(d, "port.number", 0)}
 	if s := x.service(name, o.Namespace); s != nil {
 		owner = s.Namespace
-		if ports := listAt(s.Root, "spec.ports"); t.port == 0 && len(ports) == 1 {
-			t.port = intOr(ports[0], "port", 0)
+		if ports := fields.ListAt(s.Root, "spec.ports"); t.port == 0 && len(ports) == 1 {
+			t.port = fields.IntOr(ports[0], "port", 0)
 		}
 	} else if list := x.entries.named(host, nil); len(list) > 0 {
 		owner = list[0].Namespace
@@ -147,7 +148,7 @@ func (x *edges) destination(o *manifest.Object, d any) traffic {
 func (t traffic) section(name string) (any, *manifest.Object) {
 	for _, subset := range []bool{true, false} {
 		for _, r := range t.rules {
-			policies := []any{mapAt(r.Root, "spec.trafficPolicy")}
+			policies := []any{fields.MapAt(r.Root, "spec.trafficPolicy")}
 			if subset {
 				policies = t.ofSubset(r)
 			}
@@ -163,9 +164,9 @@ func (t traffic) section(name string) (any, *manifest.Object) {
 
 func (t traffic) ofSubset(rule *manifest.Object) []any {
 	var list []any
-	for _, s := range listAt(rule.Root, "spec.subsets") {
-		if t.subset != "" && textAt(s, "name") == t.subset {
-			list = append(list, mapAt(s, "trafficPolicy"))
+	for _, s := range fields.ListAt(rule.Root, "spec.subsets") {
+		if t.subset != "" && fields.TextAt(s, "name") == t.subset {
+			list = append(list, fields.MapAt(s, "trafficPolicy"))
 		}
 	}
 	return list
@@ -175,13 +176,13 @@ func (t traffic) ofSubset(rule *manifest.Object) []any {
 // all that it says of the destination, but for what a port cannot have.
 func portSection(policy any, name string, port int) (any, bool) {
 	if name != "retryBudget" && port != 0 {
-		for _, p := range listAt(policy, "portLevelSettings") {
-			if intOr(p, "port.number", 0) == port {
-				return valueAt(p, name), true
+		for _, p := range fields.ListAt(policy, "portLevelSettings") {
+			if fields.IntOr(p, "port.number", 0) == port {
+				return fields.ValueAt(p, name), true
 			}
 		}
 	}
-	v := valueAt(policy, name)
+	v := fields.ValueAt(policy, name)
 	return v, v != nil
 }
 
@@ -189,7 +190,7 @@ func portSection(policy any, name string, port int) (any, bool) {
 // its namespace was not read.
 func (x *edges) sidecar(w *workload) (has, known bool) {
 	for _, field := range []string{"labels", "annotations"} {
-		switch textAt(w.o.Root, "spec.template.metadata."+field+"[sidecar.istio.io/inject]") {
+		switch fields.TextAt(w.o.Root, "spec.template.metadata."+field+"[sidecar.istio.io/inject]") {
 		case "true":
 			return true, true
 		case "false":
@@ -205,14 +206,7 @@ func (x *edges) sidecar(w *workload) (has, known bool) {
 	if space == nil {
 		return false, false
 	}
-	labels := mapAt(space.Root, "metadata.labels")
-	injects := textAt(labels, "istio-injection")
-	return injects == "enabled" || injects != "disabled" && textAt(labels, "[istio.io/rev]") != "", true
-}
-
-func textOr(root any, path, def string) string {
-	if s := textAt(root, path); s != "" {
-		return s
-	}
-	return def
+	labels := fields.MapAt(space.Root, "metadata.labels")
+	injects := fields.TextAt(labels, "istio-injection")
+	return injects == "enabled" || injects != "disabled" && fields.TextAt(labels, "[istio.io/rev]") != "", true
 }

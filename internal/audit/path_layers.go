@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
@@ -81,10 +82,10 @@ func (x *edges) sdk(w *workload, c Container, vars []variable, product string) s
 	limit := time.Duration(0)
 	for _, at := range []string{"metadata", "spec.template.metadata"} {
 		place := at + ".annotations[" + RetriesAnnotation + "]"
-		if n, err := strconv.Atoi(textAt(w.o.Root, place)); err == nil && n >= 0 {
+		if n, err := strconv.Atoi(fields.TextAt(w.o.Root, place)); err == nil && n >= 0 {
 			l.Attempts, l.Assumed, path = layers.Same(plusOne(n)), "", place
 		}
-		if d, err := Duration(w.o.Root, at+".annotations["+TimeoutAnnotation+"]"); err == nil && d > 0 {
+		if d, err := fields.Duration(w.o.Root, at+".annotations["+TimeoutAnnotation+"]"); err == nil && d > 0 {
 			limit = d
 		}
 	}
@@ -146,26 +147,21 @@ func codeClasses(word string) []layers.Class {
 	return list
 }
 
-func span(root any, path string) time.Duration {
-	d, _ := Duration(root, path)
-	return max(d, 0)
-}
-
 // istioStep is what a route of a VirtualService does before one destination.
 func (x *edges) istioStep(o *manifest.Object, i int, http, destination any) step {
 	path := fmt.Sprintf("spec.http[%d].retries", i)
-	l := layers.Layer{Name: "VirtualService " + placeName(o), Product: "istio", Hands: layers.Proxied(), Timeout: span(http, "timeout")}
-	retries := valueAt(http, "retries")
+	l := layers.Layer{Name: "VirtualService " + placeName(o), Product: "istio", Hands: layers.Proxied(), Timeout: fields.DurationAt(http, "timeout")}
+	retries := fields.ValueAt(http, "retries")
 	switch {
 	case retries == nil:
 		l.Attempts, l.Assumed = x.meshDefault()
 	default:
-		words := wordsAt(retries, "retryOn")
+		words := fields.WordsAt(retries, "retryOn")
 		if len(words) == 0 {
 			words = istioWords
 		}
-		l.Attempts = repeating(words, plusOne(intOr(retries, "attempts", 0)))
-		l.PerTry = span(retries, "perTryTimeout")
+		l.Attempts = repeating(words, plusOne(fields.IntOr(retries, "attempts", 0)))
+		l.PerTry = fields.DurationAt(retries, "perTryTimeout")
 	}
 	if b, _ := x.destination(o, destination).section("retryBudget"); b != nil {
 		l.Budget = share(b, "percent", 20)
@@ -175,21 +171,21 @@ func (x *edges) istioStep(o *manifest.Object, i int, http, destination any) step
 
 // meshDefault is what Istio does where a route says nothing of retries.
 func (x *edges) meshDefault() (attempts map[layers.Class]int, assumed string) {
-	policy := mapAt(x.mesh, "defaultHttpRetryPolicy")
+	policy := fields.MapAt(x.mesh, "defaultHttpRetryPolicy")
 	if policy == nil {
 		return repeating(istioWords, istioRetries+1), "Istio retries twice where nothing is set"
 	}
-	words := wordsAt(policy, "retryOn")
+	words := fields.WordsAt(policy, "retryOn")
 	if len(words) == 0 {
 		words = istioWords
 	}
-	return repeating(words, plusOne(intOr(policy, "attempts", istioRetries))), ""
+	return repeating(words, plusOne(fields.IntOr(policy, "attempts", istioRetries))), ""
 }
 
 // share is a percentage as a share, def where none stands.
 func share(root any, path string, def float64) float64 {
-	n, err := Number(root, path)
-	if err != nil || valueAt(root, path) == nil {
+	n, err := fields.Number(root, path)
+	if err != nil || fields.ValueAt(root, path) == nil {
 		n = def
 	}
 	return n / 100
@@ -204,11 +200,11 @@ func (x *edges) envoyGatewaySteps(route *manifest.Object, i int, rule any) []ste
 	retry, by := setting(policies, "spec.retry")
 	limit, limiter := setting(policies, "spec.timeout.http.requestTimeout")
 	budget, _ := setting(policies, "spec.circuitBreaker.retryBudget")
-	own := valueAt(rule, "retry") != nil
+	own := fields.ValueAt(rule, "retry") != nil
 	if own {
 		retry, by = nil, nil
 	}
-	if route.Kind == "AIGatewayRoute" || valueAt(rule, "timeouts.request") != nil || valueAt(rule, "timeouts.backendRequest") != nil && !own {
+	if route.Kind == "AIGatewayRoute" || fields.ValueAt(rule, "timeouts.request") != nil || fields.ValueAt(rule, "timeouts.backendRequest") != nil && !own {
 		limit, limiter = nil, nil
 	}
 	var list []step
@@ -225,10 +221,10 @@ func (x *edges) envoyGatewaySteps(route *manifest.Object, i int, rule any) []ste
 		return append(list, x.agentgatewaySteps(route, rule)...)
 	}
 	l := layers.Layer{Name: "BackendTrafficPolicy " + placeName(by), Product: "envoy-gateway", Hands: layers.Proxied()}
-	l.Timeout = span(map[string]any{"limit": limit}, "limit")
+	l.Timeout = fields.DurationAt(map[string]any{"limit": limit}, "limit")
 	if retry != nil {
-		l.Attempts = repeating(envoyGatewayWords(retry), plusOne(intOr(retry, "numRetries", envoyRetries)))
-		l.PerTry = span(retry, "perRetry.timeout")
+		l.Attempts = repeating(envoyGatewayWords(retry), plusOne(fields.IntOr(retry, "numRetries", envoyRetries)))
+		l.PerTry = fields.DurationAt(retry, "perRetry.timeout")
 	}
 	if budget != nil && !own {
 		l.Budget = fraction(budget)
@@ -237,7 +233,7 @@ func (x *edges) envoyGatewaySteps(route *manifest.Object, i int, rule any) []ste
 }
 
 func envoyGatewayWords(retry any) []string {
-	triggers, codes := wordsAt(retry, "retryOn.triggers"), wordsAt(retry, "retryOn.httpStatusCodes")
+	triggers, codes := fields.WordsAt(retry, "retryOn.triggers"), fields.WordsAt(retry, "retryOn.httpStatusCodes")
 	switch {
 	case len(triggers) == 0 && len(codes) == 0:
 		return envoyWords
@@ -255,11 +251,11 @@ func envoyGatewayWords(retry any) []string {
 // fraction is a retry budget of Envoy Gateway as a share: 20 per cent where it
 // names none.
 func fraction(budget any) float64 {
-	if valueAt(budget, "percent") == nil {
+	if fields.ValueAt(budget, "percent") == nil {
 		return 0.2
 	}
-	n, _ := Number(budget, "percent.numerator")
-	if d, _ := Number(budget, "percent.denominator"); d > 0 {
+	n, _ := fields.Number(budget, "percent.numerator")
+	if d, _ := fields.Number(budget, "percent.denominator"); d > 0 {
 		return n / d
 	}
 	return n / 100
@@ -268,15 +264,15 @@ func fraction(budget any) float64 {
 // routeStep is what the rule of a route of the Gateway API does by itself.
 func (x *edges) routeStep(o *manifest.Object, i int, rule any) (step, bool) {
 	l := layers.Layer{Name: o.Kind + " " + placeName(o), Product: "gateway-api", Hands: layers.Proxied()}
-	l.Timeout, l.PerTry = span(rule, "timeouts.request"), span(rule, "timeouts.backendRequest")
-	if o.Kind == "AIGatewayRoute" && valueAt(rule, "timeouts.request") == nil {
+	l.Timeout, l.PerTry = fields.DurationAt(rule, "timeouts.request"), fields.DurationAt(rule, "timeouts.backendRequest")
+	if o.Kind == "AIGatewayRoute" && fields.ValueAt(rule, "timeouts.request") == nil {
 		l.Timeout, l.Assumed = aiGatewayLimit, "60 s is Envoy AI Gateway's default"
 	}
 	path := fmt.Sprintf("spec.rules[%d]", i)
-	if retry := valueAt(rule, "retry"); retry != nil {
-		words := append([]string{"reset"}, wordsAt(retry, "codes")...)
-		l.Attempts = repeating(words, plusOne(intOr(retry, "attempts", envoyRetries)))
-		if valueAt(retry, "attempts") == nil {
+	if retry := fields.ValueAt(rule, "retry"); retry != nil {
+		words := append([]string{"reset"}, fields.WordsAt(retry, "codes")...)
+		l.Attempts = repeating(words, plusOne(fields.IntOr(retry, "attempts", envoyRetries)))
+		if fields.ValueAt(retry, "attempts") == nil {
 			l.Assumed = "the route does not say how often: 2 retries"
 		}
 		path += ".retry"
@@ -294,10 +290,10 @@ func (x *edges) routeStep(o *manifest.Object, i int, rule any) (step, bool) {
 // them has none.
 func (x *edges) constraint(o *manifest.Object, rule any) any {
 	var found any
-	for _, b := range listAt(rule, "backendRefs") {
+	for _, b := range fields.ListAt(rule, "backendRefs") {
 		found = nil
 		for _, a := range x.attached[backendKey(o, b)] {
-			if c := valueAt(a.policy.Root, "spec.retryConstraint"); c != nil && a.policy.Kind == "XBackendTrafficPolicy" {
+			if c := fields.ValueAt(a.policy.Root, "spec.retryConstraint"); c != nil && a.policy.Kind == "XBackendTrafficPolicy" {
 				found = c
 			}
 		}
@@ -320,10 +316,10 @@ func (x *edges) agentgatewaySteps(route *manifest.Object, rule any) []step {
 		return nil
 	}
 	l := layers.Layer{Name: "AgentgatewayPolicy " + placeName(by), Product: "agentgateway", Hands: layers.Proxied()}
-	l.Timeout = span(map[string]any{"limit": limit}, "limit")
+	l.Timeout = fields.DurationAt(map[string]any{"limit": limit}, "limit")
 	if retry != nil {
-		words := append([]string{"reset"}, wordsAt(retry, "codes")...)
-		l.Attempts = repeating(words, plusOne(intOr(retry, "attempts", 1)))
+		words := append([]string{"reset"}, fields.WordsAt(retry, "codes")...)
+		l.Attempts = repeating(words, plusOne(fields.IntOr(retry, "attempts", 1)))
 	}
 	return []step{newStep(by, "spec.traffic.retry", l)}
 }
@@ -332,8 +328,8 @@ func (x *edges) agentgatewaySteps(route *manifest.Object, rule any) []step {
 // do.
 func (x *edges) linkerd(root map[string]any, attempts map[layers.Class]int, l *layers.Layer) map[layers.Class]int {
 	at := func(name string) string { return "metadata.annotations[" + name + "]" }
-	words := wordsAt(root, at("retry.linkerd.io/http"))
-	if d := span(root, at("timeout.linkerd.io/request")); d > 0 {
+	words := fields.WordsAt(root, at("retry.linkerd.io/http"))
+	if d := fields.DurationAt(root, at("timeout.linkerd.io/request")); d > 0 {
 		l.Timeout = d
 	}
 	if len(words) == 0 {
@@ -346,10 +342,10 @@ func (x *edges) linkerd(root map[string]any, attempts map[layers.Class]int, l *l
 			classes = []layers.Class{layers.Server}
 		}
 		for _, c := range classes {
-			m[c] = plusOne(intOr(root, at("retry.linkerd.io/limit"), 1))
+			m[c] = plusOne(fields.IntOr(root, at("retry.linkerd.io/limit"), 1))
 		}
 	}
-	if d := span(root, at("retry.linkerd.io/timeout")); d > 0 {
+	if d := fields.DurationAt(root, at("retry.linkerd.io/timeout")); d > 0 {
 		l.PerTry = d
 	}
 	return m
@@ -365,8 +361,8 @@ func (x *edges) serviceSteps(s *manifest.Object) []step {
 		list = append(list, newStep(s, "metadata.annotations[retry.linkerd.io/http]", l))
 	}
 	for _, o := range x.g.In("CiliumEnvoyConfig", s.Namespace) {
-		for _, to := range listAt(o.Root, "spec.services") {
-			if textAt(to, "name") == s.Name && textOr(to, "namespace", o.Namespace) == s.Namespace {
+		for _, to := range fields.ListAt(o.Root, "spec.services") {
+			if fields.TextAt(to, "name") == s.Name && fields.TextOr(to, "namespace", o.Namespace) == s.Namespace {
 				list = append(list, ciliumStep(o)...)
 			}
 		}
@@ -378,16 +374,16 @@ func (x *edges) serviceSteps(s *manifest.Object) []step {
 func ciliumStep(o *manifest.Object) []step {
 	l := layers.Layer{Name: "CiliumEnvoyConfig " + placeName(o), Product: "envoy", Attempts: map[layers.Class]int{}, Hands: layers.Proxied()}
 	for _, key := range []string{"retry_policy", "retryPolicy"} {
-		for _, p := range within(valueAt(o.Root, "spec.resources"), key, 0) {
-			words := wordsAt(p, "retry_on")
-			n := intOr(p, "num_retries", intOr(p, "numRetries", 1))
-			for c, attempts := range repeating(append(append(words, wordsAt(p, "retryOn")...), wordsAt(p, "retriable_status_codes")...), plusOne(n)) {
+		for _, p := range within(fields.ValueAt(o.Root, "spec.resources"), key, 0) {
+			words := fields.WordsAt(p, "retry_on")
+			n := fields.IntOr(p, "num_retries", fields.IntOr(p, "numRetries", 1))
+			for c, attempts := range repeating(append(append(words, fields.WordsAt(p, "retryOn")...), fields.WordsAt(p, "retriable_status_codes")...), plusOne(n)) {
 				l.Attempts[c] = max(l.Attempts[c], attempts)
 			}
-			l.PerTry = max(l.PerTry, span(p, "per_try_timeout"))
+			l.PerTry = max(l.PerTry, fields.DurationAt(p, "per_try_timeout"))
 		}
 	}
-	for _, b := range within(valueAt(o.Root, "spec.resources"), "retry_budget", 0) {
+	for _, b := range within(fields.ValueAt(o.Root, "spec.resources"), "retry_budget", 0) {
 		l.Budget = share(b, "budget_percent.value", 20)
 	}
 	if l.Tries() == 1 {
@@ -401,7 +397,7 @@ func within(v any, key string, depth int) []any {
 	var list []any
 	switch v := v.(type) {
 	case map[string]any:
-		for _, k := range sortedKeys(v) {
+		for _, k := range fields.SortedKeys(v) {
 			if k == key {
 				list = append(list, v[k])
 			}
@@ -428,7 +424,7 @@ func (x *edges) ingressSteps(o, s *manifest.Object) []step {
 		return []step{kongStep(s)}
 	case "traefik":
 		var list []step
-		for _, name := range wordsAt(o.Root, "metadata.annotations[traefik.ingress.kubernetes.io/router.middlewares]") {
+		for _, name := range fields.WordsAt(o.Root, "metadata.annotations[traefik.ingress.kubernetes.io/router.middlewares]") {
 			if full, ok := strings.CutSuffix(name, "@kubernetescrd"); ok {
 				list = append(list, x.middlewareNamed(full)...)
 			}
@@ -446,19 +442,19 @@ func (x *edges) nginxStep(o *manifest.Object) step {
 	global := x.ingresses
 	const prefix = "nginx.ingress.kubernetes.io/proxy-next-upstream"
 	at := "metadata.annotations[" + prefix
-	words, path := wordsAt(o.Root, at+"]"), at+"]"
+	words, path := fields.WordsAt(o.Root, at+"]"), at+"]"
 	if len(words) == 0 {
-		words = wordsAt(global, "proxy-next-upstream")
+		words = fields.WordsAt(global, "proxy-next-upstream")
 	}
 	if len(words) == 0 {
 		words = []string{"error", "timeout"}
 	}
-	tries := intOr(o.Root, at+"-tries]", intOr(global, "proxy-next-upstream-tries", nginxTries))
+	tries := fields.IntOr(o.Root, at+"-tries]", fields.IntOr(global, "proxy-next-upstream-tries", nginxTries))
 	l := layers.Layer{Name: "ingress-nginx " + placeName(o), Product: "ingress-nginx", Hands: layers.Proxied(), Attempts: map[layers.Class]int{}}
 	if tries == 0 {
 		tries, l.Assumed = nginxTries, "tries are not limited: at least 3 are taken"
 	}
-	again := slices.Contains(words, "non_idempotent") || textAt(global, "retry-non-idempotent") == "true"
+	again := slices.Contains(words, "non_idempotent") || fields.TextAt(global, "retry-non-idempotent") == "true"
 	for _, w := range words {
 		switch {
 		case w == "off":
@@ -484,8 +480,8 @@ func (x *edges) nginxStep(o *manifest.Object) step {
 func kongStep(s *manifest.Object) step {
 	path := "metadata.annotations[konghq.com/retries]"
 	l := layers.Layer{Name: "Kong at Service " + placeName(s), Product: "kong", Hands: layers.Proxied()}
-	l.Attempts = map[layers.Class]int{layers.Connect: plusOne(intOr(s.Root, path, kongRetries))}
-	if valueAt(s.Root, path) == nil {
+	l.Attempts = map[layers.Class]int{layers.Connect: plusOne(fields.IntOr(s.Root, path, kongRetries))}
+	if fields.ValueAt(s.Root, path) == nil {
 		l.Assumed = "Kong retries five times where nothing is set"
 	}
 	return newStep(s, path, l)
@@ -506,20 +502,20 @@ func (x *edges) middlewareNamed(full string) []step {
 // traefikSteps are the retries of a Middleware, or of those that it chains.
 func (x *edges) traefikSteps(m *manifest.Object, depth int) []step {
 	var list []step
-	for _, c := range listAt(m.Root, "spec.chain.middlewares") {
-		if next := x.g.Get("Middleware", textOr(c, "namespace", m.Namespace), textAt(c, "name")); next != nil && depth < 4 {
+	for _, c := range fields.ListAt(m.Root, "spec.chain.middlewares") {
+		if next := x.g.Get("Middleware", fields.TextOr(c, "namespace", m.Namespace), fields.TextAt(c, "name")); next != nil && depth < 4 {
 			list = append(list, x.traefikSteps(next, depth+1)...)
 		}
 	}
-	tries := intOr(m.Root, "spec.retry.attempts", 0)
+	tries := fields.IntOr(m.Root, "spec.retry.attempts", 0)
 	if tries <= 1 {
 		return list
 	}
 	l := layers.Layer{Name: "Traefik Middleware " + placeName(m), Product: "traefik", Hands: layers.Proxied()}
 	l.Attempts = map[layers.Class]int{layers.Connect: tries}
-	if valueAt(m.Root, "spec.retry.retryNonIdempotentMethod") == true {
+	if fields.ValueAt(m.Root, "spec.retry.retryNonIdempotentMethod") == true {
 		l.Attempts[layers.Reset] = tries
-		for _, w := range wordsAt(m.Root, "spec.retry.status") {
+		for _, w := range fields.WordsAt(m.Root, "spec.retry.status") {
 			for _, c := range codeClasses(w) {
 				l.Attempts[c] = tries
 			}
@@ -532,10 +528,10 @@ func (x *edges) traefikSteps(m *manifest.Object, depth int) []step {
 func (x *edges) apisixSteps(o, s *manifest.Object) []step {
 	l := layers.Layer{Name: "APISIX at Service " + placeName(s), Product: "apisix", Hands: layers.Proxied()}
 	at, path, n := o, "metadata.annotations[k8s.apisix.apache.org/upstream-retries]", -1
-	if v := valueAt(o.Root, path); v != nil {
-		n = intOr(o.Root, path, -1)
-	} else if up := x.g.Get("ApisixUpstream", s.Namespace, s.Name); up != nil && valueAt(up.Root, "spec.retries") != nil {
-		at, path, n = up, "spec.retries", intOr(up.Root, "spec.retries", -1)
+	if v := fields.ValueAt(o.Root, path); v != nil {
+		n = fields.IntOr(o.Root, path, -1)
+	} else if up := x.g.Get("ApisixUpstream", s.Namespace, s.Name); up != nil && fields.ValueAt(up.Root, "spec.retries") != nil {
+		at, path, n = up, "spec.retries", fields.IntOr(up.Root, "spec.retries", -1)
 	}
 	if n < 0 {
 		n, l.Assumed = x.endpoints(s)-1, "APISIX tries every other endpoint where nothing is set"

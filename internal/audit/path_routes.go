@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -36,15 +37,15 @@ func (x *edges) addRoutes() {
 		}
 	}
 	for _, o := range x.g.Kind("IngressRoute") {
-		for _, r := range listAt(o.Root, "spec.routes") {
-			for _, h := range matchHosts(textAt(r, "match")) {
+		for _, r := range fields.ListAt(o.Root, "spec.routes") {
+			for _, h := range matchHosts(fields.TextAt(r, "match")) {
 				x.routes.add(h, o)
 			}
 		}
 	}
 	for _, o := range x.g.Kind("ApisixRoute") {
-		for _, r := range listAt(o.Root, "spec.http") {
-			names := wordsAt(r, "match.hosts")
+		for _, r := range fields.ListAt(o.Root, "spec.http") {
+			names := fields.WordsAt(r, "match.hosts")
 			if len(names) == 0 {
 				names = []string{""}
 			}
@@ -64,8 +65,8 @@ func (x *edges) lead(route, to *manifest.Object) {
 
 // leads notes what the rules of a route of the Gateway API lead to.
 func (x *edges) leads(o *manifest.Object) {
-	for _, r := range listAt(o.Root, "spec.rules") {
-		for _, b := range listAt(r, "backendRefs") {
+	for _, r := range fields.ListAt(o.Root, "spec.rules") {
+		for _, b := range fields.ListAt(r, "backendRefs") {
 			k := backendKey(o, b)
 			if list := x.backends[k]; x.granted(o, k) && (len(list) == 0 || list[len(list)-1] != o) {
 				x.backends[k] = append(list, o)
@@ -80,7 +81,7 @@ func backendKey(o *manifest.Object, ref any) key {
 	if o.Kind == "AIGatewayRoute" {
 		kind = "AIServiceBackend"
 	}
-	return key{textOr(ref, "kind", kind), textOr(ref, "namespace", o.Namespace), textAt(ref, "name")}
+	return key{fields.TextOr(ref, "kind", kind), fields.TextOr(ref, "namespace", o.Namespace), fields.TextAt(ref, "name")}
 }
 
 // granted says whether a route may lead to an object: in another namespace only
@@ -91,11 +92,11 @@ func (x *edges) granted(route *manifest.Object, to key) bool {
 		return true
 	}
 	for _, grant := range x.g.In("ReferenceGrant", to.namespace) {
-		from := slices.ContainsFunc(listAt(grant.Root, "spec.from"), func(f any) bool {
-			return textAt(f, "kind") == route.Kind && textAt(f, "namespace") == route.Namespace
+		from := slices.ContainsFunc(fields.ListAt(grant.Root, "spec.from"), func(f any) bool {
+			return fields.TextAt(f, "kind") == route.Kind && fields.TextAt(f, "namespace") == route.Namespace
 		})
-		into := slices.ContainsFunc(listAt(grant.Root, "spec.to"), func(t any) bool {
-			return textAt(t, "kind") == to.kind && (textAt(t, "name") == "" || textAt(t, "name") == to.name)
+		into := slices.ContainsFunc(fields.ListAt(grant.Root, "spec.to"), func(t any) bool {
+			return fields.TextAt(t, "kind") == to.kind && (fields.TextAt(t, "name") == "" || fields.TextAt(t, "name") == to.name)
 		})
 		if from && into {
 			return true
@@ -113,10 +114,10 @@ type parent struct {
 // gatewaysOf are the Gateways of a route.
 func gatewaysOf(o *manifest.Object) []parent {
 	var list []parent
-	for _, p := range listAt(o.Root, "spec.parentRefs") {
-		if textOr(p, "kind", "Gateway") == "Gateway" {
+	for _, p := range fields.ListAt(o.Root, "spec.parentRefs") {
+		if fields.TextOr(p, "kind", "Gateway") == "Gateway" {
 			list = append(list, parent{
-				key{"Gateway", textOr(p, "namespace", o.Namespace), textAt(p, "name")}, textAt(p, "sectionName"),
+				key{"Gateway", fields.TextOr(p, "namespace", o.Namespace), fields.TextAt(p, "name")}, fields.TextAt(p, "sectionName"),
 			})
 		}
 	}
@@ -126,9 +127,9 @@ func gatewaysOf(o *manifest.Object) []parent {
 // meshParents are the Services that a route stands before within the mesh.
 func (x *edges) meshParents(o *manifest.Object) []*manifest.Object {
 	var list []*manifest.Object
-	for _, p := range listAt(o.Root, "spec.parentRefs") {
-		if textAt(p, "kind") == "Service" {
-			if s := x.g.Get("Service", textOr(p, "namespace", o.Namespace), textAt(p, "name")); s != nil {
+	for _, p := range fields.ListAt(o.Root, "spec.parentRefs") {
+		if fields.TextAt(p, "kind") == "Service" {
+			if s := x.g.Get("Service", fields.TextOr(p, "namespace", o.Namespace), fields.TextAt(p, "name")); s != nil {
 				list = append(list, s)
 			}
 		}
@@ -139,7 +140,7 @@ func (x *edges) meshParents(o *manifest.Object) []*manifest.Object {
 // hostsOf are the hosts that a route of the Gateway API serves: its own or, when
 // it names none, those of its listeners; "" for any.
 func (x *edges) hostsOf(o *manifest.Object) []string {
-	if own := wordsAt(o.Root, "spec.hostnames"); len(own) > 0 {
+	if own := fields.WordsAt(o.Root, "spec.hostnames"); len(own) > 0 {
 		return own
 	}
 	var list []string
@@ -149,9 +150,9 @@ func (x *edges) hostsOf(o *manifest.Object) []string {
 			list = append(list, "")
 			continue
 		}
-		for _, l := range listAt(gateway.Root, "spec.listeners") {
-			if p.section == "" || p.section == textAt(l, "name") {
-				list = append(list, textAt(l, "hostname"))
+		for _, l := range fields.ListAt(gateway.Root, "spec.listeners") {
+			if p.section == "" || p.section == fields.TextAt(l, "name") {
+				list = append(list, fields.TextAt(l, "hostname"))
 			}
 		}
 	}
@@ -162,7 +163,7 @@ func (x *edges) hostsOf(o *manifest.Object) []string {
 // the most specific place that has any, and those of its Gateway as well where
 // they ask to be merged. The rule may be nil.
 func (x *edges) effective(kind string, route *manifest.Object, rule any) []*manifest.Object {
-	name := textAt(rule, "name")
+	name := fields.TextAt(rule, "name")
 	k := key{"HTTPRoute", route.Namespace, route.Name} // an AIGatewayRoute's has its name
 	levels := [][]*manifest.Object{nil, x.attachedTo(kind, k, "")}
 	if name != "" {
@@ -181,7 +182,7 @@ func (x *edges) effective(kind string, route *manifest.Object, rule any) []*mani
 	var found []*manifest.Object
 	for _, level := range append(levels, listeners, gateways) {
 		found = append(found, level...)
-		if len(found) > 0 && !slices.ContainsFunc(found, func(p *manifest.Object) bool { return textAt(p.Root, "spec.mergeType") != "" }) {
+		if len(found) > 0 && !slices.ContainsFunc(found, func(p *manifest.Object) bool { return fields.TextAt(p.Root, "spec.mergeType") != "" }) {
 			break
 		}
 	}
@@ -198,8 +199,8 @@ func (x *edges) sections(p parent) []string {
 		return nil
 	}
 	var list []string
-	for _, l := range listAt(gateway.Root, "spec.listeners") {
-		list = append(list, textAt(l, "name"))
+	for _, l := range fields.ListAt(gateway.Root, "spec.listeners") {
+		list = append(list, fields.TextAt(l, "name"))
 	}
 	return list
 }
@@ -217,7 +218,7 @@ func (x *edges) attachedTo(kind string, k key, section string) []*manifest.Objec
 // setting is the first of some policies that sets a path.
 func setting(policies []*manifest.Object, path string) (any, *manifest.Object) {
 	for _, p := range policies {
-		if v := valueAt(p.Root, path); v != nil {
+		if v := fields.ValueAt(p.Root, path); v != nil {
 			return v, p
 		}
 	}
@@ -229,13 +230,13 @@ type backend struct{ host, service string }
 
 func ingressBackends(o *manifest.Object) []backend {
 	var list []backend
-	if s := textAt(o.Root, "spec.defaultBackend.service.name"); s != "" {
+	if s := fields.TextAt(o.Root, "spec.defaultBackend.service.name"); s != "" {
 		list = append(list, backend{"", s})
 	}
-	for _, r := range listAt(o.Root, "spec.rules") {
-		for _, p := range listAt(r, "http.paths") {
-			if s := textAt(p, "backend.service.name"); s != "" {
-				list = append(list, backend{textAt(r, "host"), s})
+	for _, r := range fields.ListAt(o.Root, "spec.rules") {
+		for _, p := range fields.ListAt(r, "http.paths") {
+			if s := fields.TextAt(p, "backend.service.name"); s != "" {
+				list = append(list, backend{fields.TextAt(r, "host"), s})
 			}
 		}
 	}
@@ -266,16 +267,16 @@ var controllers = []string{"nginx", "traefik", "kong", "apisix"}
 
 // ingressClass is the controller of an Ingress, "" for an unknown one.
 func (x *edges) ingressClass(o *manifest.Object) string {
-	name := textOr(o.Root, "spec.ingressClassName", annotation(o, "kubernetes.io/ingress.class"))
+	name := fields.TextOr(o.Root, "spec.ingressClassName", annotation(o, "kubernetes.io/ingress.class"))
 	if class := x.g.Get("IngressClass", "", name); class != nil {
-		if c := controllerIn(textAt(class.Root, "spec.controller")); c != "" {
+		if c := controllerIn(fields.TextAt(class.Root, "spec.controller")); c != "" {
 			return c
 		}
 	}
 	if c := controllerIn(name); c != "" {
 		return c
 	}
-	for k := range mapAt(o.Root, "metadata.annotations") {
+	for k := range fields.MapAt(o.Root, "metadata.annotations") {
 		domain, _, _ := strings.Cut(k, "/")
 		if c := controllerIn(domain); c != "" && name == "" {
 			return c
@@ -303,9 +304,9 @@ func (x *edges) gatewayController(k key) string {
 	if gateway == nil {
 		return ""
 	}
-	name := textAt(gateway.Root, "spec.gatewayClassName")
+	name := fields.TextAt(gateway.Root, "spec.gatewayClassName")
 	if class := x.g.Get("GatewayClass", "", name); class != nil {
-		return textOr(class.Root, "spec.controllerName", name)
+		return fields.TextOr(class.Root, "spec.controllerName", name)
 	}
 	return name
 }

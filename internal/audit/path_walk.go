@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
@@ -241,11 +242,11 @@ func (k *walk) arrive(t trail, namespace, host string) {
 // gatewayOf is the Gateway that a Service is made for.
 func (x *edges) gatewayOf(service *manifest.Object, host, namespace string) (key, bool) {
 	if service != nil {
-		labels := mapAt(service.Root, "metadata.labels")
-		if name := textAt(labels, "[gateway.envoyproxy.io/owning-gateway-name]"); name != "" {
-			return key{"Gateway", textAt(labels, "[gateway.envoyproxy.io/owning-gateway-namespace]"), name}, true
+		labels := fields.MapAt(service.Root, "metadata.labels")
+		if name := fields.TextAt(labels, "[gateway.envoyproxy.io/owning-gateway-name]"); name != "" {
+			return key{"Gateway", fields.TextAt(labels, "[gateway.envoyproxy.io/owning-gateway-namespace]"), name}, true
 		}
-		if name := textAt(labels, "[gateway.networking.k8s.io/gateway-name]"); name != "" {
+		if name := fields.TextAt(labels, "[gateway.networking.k8s.io/gateway-name]"); name != "" {
 			return key{"Gateway", service.Namespace, name}, true
 		}
 		return key{}, false
@@ -276,7 +277,7 @@ func (k *walk) throughGateway(t trail, gateway key) (n int) {
 func (k *walk) enterService(t trail, s *manifest.Object) {
 	t = t.with(k.x.serviceSteps(s)...)
 	behind := k.x.behind[s]
-	if name := textAt(s.Root, "spec.externalName"); name != "" && len(t.seen) < maxSteps {
+	if name := fields.TextAt(s.Root, "spec.externalName"); name != "" && len(t.seen) < maxSteps {
 		k.arrive(t.past(s), s.Namespace, name)
 		return
 	}
@@ -329,7 +330,7 @@ func (k *walk) leave(t trail, w *workload, targets []address) {
 // unconfigured is what a known gateway does whose configuration was not read.
 func (x *edges) unconfigured(w *workload) (step, bool) {
 	for _, c := range Containers(w.o) {
-		image := Repository(textAt(c.Root, "image"))
+		image := Repository(fields.TextAt(c.Root, "image"))
 		if !c.Init && strings.Contains(image, "litellm") {
 			return newStep(w.o, c.Path+".image", layers.Layer{
 				Name: "LiteLLM in " + w.o.Name, Product: "litellm", Attempts: layers.Same(litellmRetries + 1), Hands: layers.Proxied(),

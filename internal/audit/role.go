@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -119,7 +120,7 @@ func HostOf(text string) string {
 func declared(o *manifest.Object) (role Role, by string) {
 	for _, place := range []string{"metadata", "spec.template.metadata"} {
 		for _, field := range []string{"labels", "annotations"} {
-			m, _ := Object(o.Root, place+"."+field)
+			m, _ := fields.Object(o.Root, place+"."+field)
 			if v, ok := m[RoleLabel].(string); ok && v != "" {
 				return Role(v), strings.TrimSuffix(field, "s") + " " + RoleLabel
 			}
@@ -151,7 +152,7 @@ func stated(o *manifest.Object) (Role, string) {
 		return r, by
 	}
 	for _, c := range Containers(o) {
-		image, _ := Text(c.Root, "image")
+		image, _ := fields.Text(c.Root, "image")
 		if r, ok := roleOfImage(image); ok && !c.Init {
 			return r, "image " + Repository(image)
 		}
@@ -185,7 +186,7 @@ func misdeclared(g *Graph) []manifest.Problem {
 		}
 		list = append(list, manifest.Problem{
 			File: o.Origin.File, Line: max(o.Origin.Line, 1),
-			What:   fmt.Sprintf("%s declares the role %q in %s, which is none", o.Ref(), short(string(r)), RoleLabel),
+			What:   fmt.Sprintf("%s declares the role %q in %s, which is none", o.Ref(), fields.Short(string(r)), RoleLabel),
 			Remedy: "write client, gateway, server or epp",
 		})
 	}

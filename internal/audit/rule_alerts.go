@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -41,12 +42,12 @@ func findAlerts(g *Graph) alerts {
 	var exprs []string
 	for _, kind := range []string{"PrometheusRule", "VMRule"} {
 		for _, p := range g.Kind(kind) {
-			for _, group := range listAt(p.Root, "spec.groups") {
-				for _, r := range listAt(group, "rules") {
-					expr := textAt(r, "expr")
-					if name := textAt(r, "record"); name != "" {
+			for _, group := range fields.ListAt(p.Root, "spec.groups") {
+				for _, r := range fields.ListAt(group, "rules") {
+					expr := fields.TextAt(r, "expr")
+					if name := fields.TextAt(r, "record"); name != "" {
 						recorded[name] = expr
-					} else if textAt(r, "alert") != "" {
+					} else if fields.TextAt(r, "alert") != "" {
 						exprs = append(exprs, expr)
 					}
 				}

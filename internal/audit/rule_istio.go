@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
@@ -16,20 +17,20 @@ var istioRules = map[string]Rule{"RTY-001": istioRetryNoBudget, "CBK-001": istio
 func istioRetryNoBudget(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
 	var hits []Hit
-	for i, h := range listAt(o.Root, "spec.http") {
-		words := wordsAt(h, "retries.retryOn")
+	for i, h := range fields.ListAt(o.Root, "spec.http") {
+		words := fields.WordsAt(h, "retries.retryOn")
 		classes := envoyClasses(words)
-		if intOr(h, "retries.attempts", 0) <= 0 || !slices.Contains(classes, layers.Server) && !slices.Contains(classes, layers.Capacity) {
+		if fields.IntOr(h, "retries.attempts", 0) <= 0 || !slices.Contains(classes, layers.Server) && !slices.Contains(classes, layers.Capacity) {
 			continue
 		}
-		for _, r := range listAt(h, "route") {
-			t := x.destination(o, valueAt(r, "destination"))
+		for _, r := range fields.ListAt(h, "route") {
+			t := x.destination(o, fields.ValueAt(r, "destination"))
 			if t.bounded() {
 				continue
 			}
 			hits = append(hits, Hit{
 				Path:     fmt.Sprintf("spec.http[%d].retries", i),
-				Observed: fmt.Sprintf("%d retries on %s, no bound at %s", intOr(h, "retries.attempts", 0), strings.Join(words, ","), textAt(r, "destination.host")),
+				Observed: fmt.Sprintf("%d retries on %s, no bound at %s", fields.IntOr(h, "retries.attempts", 0), strings.Join(words, ","), fields.TextAt(r, "destination.host")),
 				Related:  t.related("no retryBudget and no maxRetries here"),
 			})
 			break
@@ -44,7 +45,7 @@ func (t traffic) bounded() bool {
 		return true
 	}
 	pool, _ := t.section("connectionPool")
-	return intOr(pool, "http.maxRetries", 0) > 0
+	return fields.IntOr(pool, "http.maxRetries", 0) > 0
 }
 
 func (t traffic) related(note string) []Related {
@@ -59,14 +60,14 @@ func (t traffic) related(note string) []Related {
 func istioNoOutlier(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
 	var hits []Hit
-	for i, h := range listAt(o.Root, "spec.http") {
-		for j, r := range listAt(h, "route") {
-			t := x.destination(o, valueAt(r, "destination"))
+	for i, h := range fields.ListAt(o.Root, "spec.http") {
+		for j, r := range fields.ListAt(h, "route") {
+			t := x.destination(o, fields.ValueAt(r, "destination"))
 			v, _ := t.section("outlierDetection")
-			observed := "no outlier detection for " + textAt(r, "destination.host")
+			observed := "no outlier detection for " + fields.TextAt(r, "destination.host")
 			if v != nil {
 				if !ejects(v) {
-					observed = "outlier detection for " + textAt(r, "destination.host") + " ejects nothing"
+					observed = "outlier detection for " + fields.TextAt(r, "destination.host") + " ejects nothing"
 				} else {
 					continue
 				}
@@ -82,24 +83,24 @@ func istioNoOutlier(g *Graph, o *manifest.Object) []Hit {
 // ejects says whether outlier detection can eject at all: each of its counts may
 // be set to 0, and of one that is absent only that of 5xx has a default.
 func ejects(v any) bool {
-	if intOr(v, "maxEjectionPercent", 10) == 0 {
+	if fields.IntOr(v, "maxEjectionPercent", 10) == 0 {
 		return false
 	}
-	return intOr(v, "consecutive5xxErrors", 5) > 0 || intOr(v, "consecutiveGatewayErrors", 0) > 0 ||
-		intOr(v, "consecutiveLocalOriginFailures", 0) > 0
+	return fields.IntOr(v, "consecutive5xxErrors", 5) > 0 || fields.IntOr(v, "consecutiveGatewayErrors", 0) > 0 ||
+		fields.IntOr(v, "consecutiveLocalOriginFailures", 0) > 0
 }
 
 // meshOpen: the mesh lets any workload call any host.
 func meshOpen(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
-	if o.Name != "istio" && !strings.HasPrefix(o.Name, "istio-") || len(x.served) == 0 || valueAt(o.Root, "data[mesh]") == nil {
+	if o.Name != "istio" && !strings.HasPrefix(o.Name, "istio-") || len(x.served) == 0 || fields.ValueAt(o.Root, "data[mesh]") == nil {
 		return nil
 	}
 	for _, d := range g.Documents(o) {
 		if d.Key != "mesh" {
 			continue
 		}
-		mode := textAt(d.Root, "outboundTrafficPolicy.mode")
+		mode := fields.TextAt(d.Root, "outboundTrafficPolicy.mode")
 		if d.Err != nil || mode == "REGISTRY_ONLY" || sidecarsClosed(g, o.Namespace) {
 			return nil
 		}
@@ -115,6 +116,6 @@ func meshOpen(g *Graph, o *manifest.Object) []Hit {
 // hosts only.
 func sidecarsClosed(g *Graph, root string) bool {
 	return slices.ContainsFunc(g.In("Sidecar", root), func(s *manifest.Object) bool {
-		return valueAt(s.Root, "spec.workloadSelector") == nil && textAt(s.Root, "spec.outboundTrafficPolicy.mode") == "REGISTRY_ONLY"
+		return fields.ValueAt(s.Root, "spec.workloadSelector") == nil && fields.TextAt(s.Root, "spec.outboundTrafficPolicy.mode") == "REGISTRY_ONLY"
 	})
 }

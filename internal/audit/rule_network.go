@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -31,7 +32,7 @@ func wayAround(g *Graph, o *manifest.Object) []Hit {
 	if client == nil {
 		return nil
 	}
-	for i, rule := range listAt(o.Root, "spec.egress") {
+	for i, rule := range fields.ListAt(o.Root, "spec.egress") {
 		if path, observed := openRule(rule); path != "" && reaches(rule, 443) {
 			return []Hit{{
 				Path: "spec.egress[" + digits(i) + "]" + path, Observed: observed,
@@ -44,15 +45,15 @@ func wayAround(g *Graph, o *manifest.Object) []Hit {
 
 // has says whether a NetworkPolicy is of a type.
 func has(o *manifest.Object, direction string) bool {
-	types := wordsAt(o.Root, "spec.policyTypes")
+	types := fields.WordsAt(o.Root, "spec.policyTypes")
 	if len(types) > 0 {
 		return slices.Contains(types, direction)
 	}
-	return direction == "Ingress" || valueAt(o.Root, "spec.egress") != nil
+	return direction == "Ingress" || fields.ValueAt(o.Root, "spec.egress") != nil
 }
 
 func (x *edges) selectedClient(o *manifest.Object) *workload {
-	selector := mapAt(o.Root, "spec.podSelector")
+	selector := fields.MapAt(o.Root, "spec.podSelector")
 	if selector == nil {
 		selector = map[string]any{}
 	}
@@ -76,13 +77,13 @@ func (x *edges) closedOtherwise(namespace string) bool {
 	if x.meshPlace != nil {
 		root = x.meshPlace.Namespace
 	}
-	return textAt(x.mesh, "outboundTrafficPolicy.mode") == "REGISTRY_ONLY" || sidecarsClosed(x.g, root) || sidecarsClosed(x.g, namespace)
+	return fields.TextAt(x.mesh, "outboundTrafficPolicy.mode") == "REGISTRY_ONLY" || sidecarsClosed(x.g, root) || sidecarsClosed(x.g, namespace)
 }
 
 // closedFor says the same of policies of Cilium that select a workload.
 func (x *edges) closedFor(w *workload) bool {
 	egress := func(o *manifest.Object) bool {
-		return valueAt(o.Root, "spec.egress") != nil || valueAt(o.Root, "spec.egressDeny") != nil
+		return fields.ValueAt(o.Root, "spec.egress") != nil || fields.ValueAt(o.Root, "spec.egressDeny") != nil
 	}
 	return slices.ContainsFunc(x.covered["CiliumNetworkPolicy"][w], egress) ||
 		slices.ContainsFunc(x.g.Kind("CiliumClusterwideNetworkPolicy"), egress)
@@ -90,12 +91,12 @@ func (x *edges) closedFor(w *workload) bool {
 
 // openRule says where an egress rule lets calls leave the cluster.
 func openRule(rule any) (path, observed string) {
-	to := listAt(rule, "to")
+	to := fields.ListAt(rule, "to")
 	if len(to) == 0 {
 		return ".to", "an egress rule to anywhere"
 	}
 	for i, t := range to {
-		if cidr := textAt(t, "ipBlock.cidr"); wide(cidr) {
+		if cidr := fields.TextAt(t, "ipBlock.cidr"); wide(cidr) {
 			return ".to[" + digits(i) + "].ipBlock.cidr", cidr
 		}
 	}
@@ -110,14 +111,14 @@ func wide(cidr string) bool {
 
 // reaches says whether a rule of a NetworkPolicy includes a TCP port.
 func reaches(rule any, port int) bool {
-	ports := listAt(rule, "ports")
+	ports := fields.ListAt(rule, "ports")
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p any) bool {
-		from := intOr(p, "port", 0)
-		if name, isText := valueAt(p, "port").(string); isText && name == "https" {
+		from := fields.IntOr(p, "port", 0)
+		if name, isText := fields.ValueAt(p, "port").(string); isText && name == "https" {
 			from = 443
 		}
-		to := intOr(p, "endPort", from)
-		return textOr(p, "protocol", "TCP") == "TCP" && (valueAt(p, "port") == nil || from <= port && port <= to)
+		to := fields.IntOr(p, "endPort", from)
+		return fields.TextOr(p, "protocol", "TCP") == "TCP" && (fields.ValueAt(p, "port") == nil || from <= port && port <= to)
 	})
 }
 
@@ -142,7 +143,7 @@ func serverOpen(g *Graph, o *manifest.Object) []Hit {
 		}
 	}
 	inward := func(p *manifest.Object) bool {
-		return p.Kind != "CiliumNetworkPolicy" || valueAt(p.Root, "spec.ingress") != nil
+		return p.Kind != "CiliumNetworkPolicy" || fields.ValueAt(p.Root, "spec.ingress") != nil
 	}
 	for _, kind := range []string{"CiliumNetworkPolicy", "AuthorizationPolicy"} {
 		selected = selected || slices.ContainsFunc(x.covered[kind][w], inward)
@@ -156,13 +157,13 @@ func serverOpen(g *Graph, o *manifest.Object) []Hit {
 // letsAllIn is the index of a rule that lets every pod call what a workload
 // serves, -1 for none.
 func letsAllIn(policy, o *manifest.Object) int {
-	return slices.IndexFunc(listAt(policy.Root, "spec.ingress"), func(rule any) bool {
-		from := listAt(rule, "from")
+	return slices.IndexFunc(fields.ListAt(policy.Root, "spec.ingress"), func(rule any) bool {
+		from := fields.ListAt(rule, "from")
 		all := len(from) == 0 || slices.ContainsFunc(from, func(f any) bool {
-			spaces, pods := valueAt(f, "namespaceSelector"), asMap(valueAt(f, "podSelector"))
-			return wide(textAt(f, "ipBlock.cidr")) || spaces != nil && len(asMap(spaces)) == 0 && len(pods) == 0
+			spaces, pods := fields.ValueAt(f, "namespaceSelector"), fields.AsMap(fields.ValueAt(f, "podSelector"))
+			return wide(fields.TextAt(f, "ipBlock.cidr")) || spaces != nil && len(fields.AsMap(spaces)) == 0 && len(pods) == 0
 		})
-		return all && (len(listAt(rule, "ports")) == 0 || slices.ContainsFunc(ports(o), func(p int) bool { return reaches(rule, p) }))
+		return all && (len(fields.ListAt(rule, "ports")) == 0 || slices.ContainsFunc(ports(o), func(p int) bool { return reaches(rule, p) }))
 	})
 }
 
@@ -170,8 +171,8 @@ func letsAllIn(policy, o *manifest.Object) int {
 func ports(o *manifest.Object) []int {
 	var list []int
 	for _, c := range Containers(o) {
-		for _, p := range listAt(c.Root, "ports") {
-			if n := intOr(p, "containerPort", 0); n > 0 && !strings.Contains(textAt(p, "name"), "metric") {
+		for _, p := range fields.ListAt(c.Root, "ports") {
+			if n := fields.IntOr(p, "containerPort", 0); n > 0 && !strings.Contains(fields.TextAt(p, "name"), "metric") {
 				list = append(list, n)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
@@ -139,7 +140,7 @@ func limitsNotNested(g *Graph, o *manifest.Object) []Hit {
 
 func (x *edges) policyNotNested(o *manifest.Object) []Hit {
 	for _, route := range x.routesOf(o) {
-		for i, rule := range listAt(route.Root, "spec.rules") {
+		for i, rule := range fields.ListAt(route.Root, "spec.rules") {
 			steps := x.envoyGatewaySteps(route, i, rule)
 			stack := make([]layers.Layer, len(steps))
 			for n, s := range steps {
@@ -150,7 +151,7 @@ func (x *edges) policyNotNested(o *manifest.Object) []Hit {
 					continue
 				}
 				h := Hit{Path: "spec.timeout.http.requestTimeout", Observed: f.Text(stack)}
-				if valueAt(o.Root, h.Path) == nil || f.Tries > 0 {
+				if fields.ValueAt(o.Root, h.Path) == nil || f.Tries > 0 {
 					h.Path = "spec.retry.perRetry.timeout"
 				}
 				if outer := steps[f.Outer]; outer.o != o {

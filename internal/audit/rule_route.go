@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -19,8 +20,8 @@ var routeRules = map[string]Rule{
 func routeRetryNoBudget(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
-		if valueAt(rule, "retry") == nil || intOr(rule, "retry.attempts", 1) <= 0 || x.routeBounded(o, rule) {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
+		if fields.ValueAt(rule, "retry") == nil || fields.IntOr(rule, "retry.attempts", 1) <= 0 || x.routeBounded(o, rule) {
 			continue
 		}
 		hits = append(hits, Hit{
@@ -36,17 +37,17 @@ func (x *edges) routeBounded(o *manifest.Object, rule any) bool {
 	if b, _ := setting(x.effective("BackendTrafficPolicy", o, rule), "spec.circuitBreaker.retryBudget"); b != nil {
 		return true
 	}
-	refs := listAt(rule, "backendRefs")
+	refs := fields.ListAt(rule, "backendRefs")
 	bounded := func(ref any) bool {
 		k := backendKey(o, ref)
 		for _, a := range x.attached[k] {
-			if a.policy.Kind == "XBackendTrafficPolicy" && valueAt(a.policy.Root, "spec.retryConstraint") != nil {
+			if a.policy.Kind == "XBackendTrafficPolicy" && fields.ValueAt(a.policy.Root, "spec.retryConstraint") != nil {
 				return true
 			}
 		}
 		return x.meshRules(o, k).bounded()
 	}
-	return len(refs) > 0 && !slices.ContainsFunc(refs, func(r any) bool { return intOr(r, "weight", 1) != 0 && !bounded(r) })
+	return len(refs) > 0 && !slices.ContainsFunc(refs, func(r any) bool { return fields.IntOr(r, "weight", 1) != 0 && !bounded(r) })
 }
 
 // meshRules are Istio's rules for a backend, where Istio serves the route.
@@ -65,8 +66,8 @@ func (x *edges) meshRules(o *manifest.Object, k key) traffic {
 
 func backendNames(rule any) string {
 	var list []string
-	for _, b := range listAt(rule, "backendRefs") {
-		list = append(list, textAt(b, "name"))
+	for _, b := range fields.ListAt(rule, "backendRefs") {
+		list = append(list, fields.TextAt(b, "name"))
 	}
 	return strings.Join(list, ", ")
 }
@@ -86,8 +87,8 @@ func kongRetriesHigh(g *Graph, o *manifest.Object) []Hit {
 		return nil
 	}
 	observed := fmt.Sprintf("none, which is %d", kongRetries)
-	if valueAt(o.Root, path) != nil {
-		n := intOr(o.Root, path, kongRetries)
+	if fields.ValueAt(o.Root, path) != nil {
+		n := fields.IntOr(o.Root, path, kongRetries)
 		if n <= 2 {
 			return nil
 		}
@@ -110,14 +111,14 @@ func (x *edges) kongs(r *manifest.Object) bool {
 // kongOverride says whether a KongIngress lowers the number of a Service.
 func (x *edges) kongOverride(o *manifest.Object) bool {
 	k := x.g.Get("KongIngress", o.Namespace, annotation(o, "konghq.com/override"))
-	return k != nil && valueAt(k.Root, "proxy.retries") != nil && intOr(k.Root, "proxy.retries", kongRetries) <= 2
+	return k != nil && fields.ValueAt(k.Root, "proxy.retries") != nil && fields.IntOr(k.Root, "proxy.retries", kongRetries) <= 2
 }
 
 // live are the backends of a rule that get calls.
 func live(rule any) []any {
 	var list []any
-	for _, b := range listAt(rule, "backendRefs") {
-		if intOr(b, "weight", 1) != 0 {
+	for _, b := range fields.ListAt(rule, "backendRefs") {
+		if fields.IntOr(b, "weight", 1) != 0 {
 			list = append(list, b)
 		}
 	}
@@ -135,7 +136,7 @@ func healthChecked(policies []*manifest.Object) bool {
 func routeNoHealthCheck(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
 		backends := live(rule)
 		if len(backends) < 2 || healthChecked(x.effective("BackendTrafficPolicy", o, rule)) {
 			continue
@@ -164,13 +165,13 @@ var timers = map[string]string{
 func routeNoTime(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
-		if len(listAt(rule, "backendRefs")) == 0 || span(rule, "timeouts.request") > 0 || span(rule, "timeouts.backendRequest") > 0 || x.timed(o, rule) {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
+		if len(fields.ListAt(rule, "backendRefs")) == 0 || fields.DurationAt(rule, "timeouts.request") > 0 || fields.DurationAt(rule, "timeouts.backendRequest") > 0 || x.timed(o, rule) {
 			continue
 		}
 		shown := func(path string) string {
-			if v := valueAt(rule, path); v != nil {
-				return short(plainText(v))
+			if v := fields.ValueAt(rule, path); v != nil {
+				return fields.Short(fields.PlainText(v))
 			}
 			return "unset"
 		}
@@ -184,7 +185,7 @@ func routeNoTime(g *Graph, o *manifest.Object) []Hit {
 
 func (x *edges) timed(o *manifest.Object, rule any) bool {
 	for kind, path := range timers {
-		if v, _ := setting(x.effective(kind, o, rule), path); span(map[string]any{"v": v}, "v") > 0 {
+		if v, _ := setting(x.effective(kind, o, rule), path); fields.DurationAt(map[string]any{"v": v}, "v") > 0 {
 			return true
 		}
 	}
@@ -205,7 +206,7 @@ var limiters = map[string][]string{
 func routeNoLimit(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
 		if len(live(rule)) == 0 || x.limited(o, rule) {
 			continue // without backends it only redirects or refuses
 		}
@@ -217,7 +218,7 @@ func routeNoLimit(g *Graph, o *manifest.Object) []Hit {
 func (x *edges) limited(o *manifest.Object, rule any) bool {
 	policies := x.effective("BackendTrafficPolicy", o, rule)
 	for _, path := range []string{"spec.rateLimit.local.rules", "spec.rateLimit.global.rules"} {
-		if v, _ := setting(policies, path); len(asList(v)) > 0 {
+		if v, _ := setting(policies, path); len(fields.AsList(v)) > 0 {
 			return true
 		}
 	}
@@ -229,14 +230,14 @@ func (x *edges) limited(o *manifest.Object, rule any) bool {
 			}
 		}
 	}
-	for _, name := range wordsAt(o.Root, "metadata.annotations[konghq.com/plugins]") {
-		if p := x.g.Get("KongPlugin", o.Namespace, name); p != nil && strings.Contains(textAt(p.Root, "plugin"), "rate-limiting") {
+	for _, name := range fields.WordsAt(o.Root, "metadata.annotations[konghq.com/plugins]") {
+		if p := x.g.Get("KongPlugin", o.Namespace, name); p != nil && strings.Contains(fields.TextAt(p.Root, "plugin"), "rate-limiting") {
 			return true
 		}
 	}
-	return slices.ContainsFunc(listAt(rule, "filters"), func(f any) bool {
-		m := x.g.Get(textAt(f, "extensionRef.kind"), o.Namespace, textAt(f, "extensionRef.name"))
-		return m != nil && (valueAt(m.Root, "spec.rateLimit") != nil || strings.Contains(textAt(m.Root, "plugin"), "rate-limiting"))
+	return slices.ContainsFunc(fields.ListAt(rule, "filters"), func(f any) bool {
+		m := x.g.Get(fields.TextAt(f, "extensionRef.kind"), o.Namespace, fields.TextAt(f, "extensionRef.name"))
+		return m != nil && (fields.ValueAt(m.Root, "spec.rateLimit") != nil || strings.Contains(fields.TextAt(m.Root, "plugin"), "rate-limiting"))
 	})
 }
 
@@ -254,7 +255,7 @@ func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 	}
 	routes := x.backends[key{o.Kind, o.Namespace, o.Name}]
 	for _, r := range routes {
-		for _, rule := range listAt(r.Root, "spec.rules") {
+		for _, rule := range fields.ListAt(r.Root, "spec.rules") {
 			uses := slices.ContainsFunc(live(rule), func(b any) bool { return backendKey(r, b) == key{o.Kind, o.Namespace, o.Name} })
 			if uses && !perCaller(x.effective("BackendTrafficPolicy", r, rule)) {
 				return []Hit{{
@@ -273,9 +274,9 @@ func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 // tellsCallers says whether a QuotaPolicy has a quota of a model for callers that
 // it tells apart. One that is only watched holds nobody back.
 func tellsCallers(policy *manifest.Object) bool {
-	for _, m := range listAt(policy.Root, "spec.perModelQuotas") {
-		if slices.ContainsFunc(listAt(m, "quota.bucketRules"), func(r any) bool {
-			return len(listAt(r, "clientSelectors")) > 0 && valueAt(r, "shadowMode") != true
+	for _, m := range fields.ListAt(policy.Root, "spec.perModelQuotas") {
+		if slices.ContainsFunc(fields.ListAt(m, "quota.bucketRules"), func(r any) bool {
+			return len(fields.ListAt(r, "clientSelectors")) > 0 && fields.ValueAt(r, "shadowMode") != true
 		}) {
 			return true
 		}
@@ -285,12 +286,12 @@ func tellsCallers(policy *manifest.Object) bool {
 
 // perCaller says whether policies limit each value of a header by itself.
 func perCaller(policies []*manifest.Object) bool {
-	distinct := func(h any) bool { return textAt(h, "type") == "Distinct" }
+	distinct := func(h any) bool { return fields.TextAt(h, "type") == "Distinct" }
 	for _, p := range policies {
 		for _, path := range []string{"spec.rateLimit.global.rules", "spec.rateLimit.local.rules"} {
-			for _, r := range listAt(p.Root, path) {
-				for _, s := range listAt(r, "clientSelectors") {
-					if slices.ContainsFunc(listAt(s, "headers"), distinct) {
+			for _, r := range fields.ListAt(p.Root, path) {
+				for _, s := range fields.ListAt(r, "clientSelectors") {
+					if slices.ContainsFunc(fields.ListAt(s, "headers"), distinct) {
 						return true
 					}
 				}
@@ -304,13 +305,13 @@ func perCaller(policies []*manifest.Object) bool {
 func nothingFailsOver(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
 		if len(live(rule)) < 2 {
 			continue
 		}
 		policies := x.effective("BackendTrafficPolicy", o, rule)
 		retry, _ := setting(policies, "spec.retry")
-		if retry != nil && intOr(retry, "numRetries", envoyRetries) > 0 || healthChecked(policies) {
+		if retry != nil && fields.IntOr(retry, "numRetries", envoyRetries) > 0 || healthChecked(policies) {
 			continue
 		}
 		observed := "neither retry nor health check for HTTPRoute " + o.Name
@@ -329,7 +330,7 @@ const RegionAnnotation = "hourthree.dev/region"
 func oneRegion(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
 		backends := live(rule)
 		all, known := map[string]bool{}, len(backends) > 1
 		for _, b := range backends {
@@ -361,8 +362,8 @@ func (x *edges) places(k key) []string {
 	}
 	switch k.kind {
 	case "AIServiceBackend":
-		ref := valueAt(o.Root, "spec.backendRef")
-		to := key{textOr(ref, "kind", "Service"), textOr(ref, "namespace", o.Namespace), textAt(ref, "name")}
+		ref := fields.ValueAt(o.Root, "spec.backendRef")
+		to := key{fields.TextOr(ref, "kind", "Service"), fields.TextOr(ref, "namespace", o.Namespace), fields.TextAt(ref, "name")}
 		if to.kind == "AIServiceBackend" {
 			return nil
 		}

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -99,7 +100,7 @@ func wrong(t *rapid.T, v any, depth int) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if !stop && len(v) > 0 {
-			k := rapid.SampledFrom(sortedKeys(v)).Draw(t, "key")
+			k := rapid.SampledFrom(fields.SortedKeys(v)).Draw(t, "key")
 			v[k] = wrong(t, v[k], depth+1)
 			return v
 		}

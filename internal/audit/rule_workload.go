@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -23,7 +24,7 @@ func killedEarly(g *Graph, o *manifest.Object) []Hit {
 		return nil
 	}
 	path := podPath(o) + ".terminationGracePeriodSeconds"
-	grace := time.Duration(intOr(o.Root, path, defaultGrace)) * time.Second
+	grace := time.Duration(fields.IntOr(o.Root, path, defaultGrace)) * time.Second
 	var longest time.Duration
 	var by *manifest.Object
 	for _, s := range w.before {
@@ -47,21 +48,21 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
 // longest is the longest call that a route allows towards a Service.
 func (x *edges) longest(r, s *manifest.Object) time.Duration {
 	var longest time.Duration
-	for _, rule := range listAt(r.Root, "spec.rules") {
-		leads := slices.ContainsFunc(listAt(rule, "backendRefs"), func(b any) bool { return backendKey(r, b) == key{"Service", s.Namespace, s.Name} })
+	for _, rule := range fields.ListAt(r.Root, "spec.rules") {
+		leads := slices.ContainsFunc(fields.ListAt(rule, "backendRefs"), func(b any) bool { return backendKey(r, b) == key{"Service", s.Namespace, s.Name} })
 		if !leads {
 			continue
 		}
-		d := span(rule, "timeouts.request")
+		d := fields.DurationAt(rule, "timeouts.request")
 		if v, _ := setting(x.effective("BackendTrafficPolicy", r, rule), "spec.timeout.http.requestTimeout"); v != nil && d == 0 {
-			d = span(map[string]any{"v": v}, "v")
+			d = fields.DurationAt(map[string]any{"v": v}, "v")
 		}
 		longest = max(longest, d)
 	}
-	for _, h := range listAt(r.Root, "spec.http") {
-		for _, d := range listAt(h, "route") {
-			if x.service(textAt(d, "destination.host"), r.Namespace) == s {
-				longest = max(longest, span(h, "timeout"))
+	for _, h := range fields.ListAt(r.Root, "spec.http") {
+		for _, d := range fields.ListAt(h, "route") {
+			if x.service(fields.TextAt(d, "destination.host"), r.Namespace) == s {
+				longest = max(longest, fields.DurationAt(h, "timeout"))
 			}
 		}
 	}
@@ -76,7 +77,7 @@ func quotaTooSmall(g *Graph, o *manifest.Object) []Hit {
 	if o.Kind == "ScaledObject" {
 		field = "spec.maxReplicaCount"
 	}
-	replicas := intOr(o.Root, field, 0)
+	replicas := fields.IntOr(o.Root, field, 0)
 	if !ok || target == nil || replicas <= 0 {
 		return nil
 	}
@@ -85,15 +86,15 @@ func quotaTooSmall(g *Graph, o *manifest.Object) []Hit {
 		if !covers(q, target, needs) {
 			continue
 		}
-		hard := mapAt(q.Root, "spec.hard")
-		for _, name := range sortedKeys(hard) {
-			limit, err := Quantity(hard, "["+name+"]")
+		hard := fields.MapAt(q.Root, "spec.hard")
+		for _, name := range fields.SortedKeys(hard) {
+			limit, err := fields.Quantity(hard, "["+name+"]")
 			need := needs[canonical(name)] * float64(replicas)
 			if err != nil || need <= limit*(1+1e-9) {
 				continue
 			}
 			return []Hit{{
-				Path: field, Observed: fmt.Sprintf("%d replicas need %s of %s, the quota has %s", replicas, quantity(need), name, plainText(hard[name])),
+				Path: field, Observed: fmt.Sprintf("%d replicas need %s of %s, the quota has %s", replicas, quantity(need), name, fields.PlainText(hard[name])),
 				Related: []Related{{Object: q, Path: "spec.hard[" + name + "]", Note: "the quota"}},
 			}}
 		}
@@ -131,13 +132,13 @@ func needs(o *manifest.Object) map[string]float64 {
 	sum, peak := map[string]float64{"pods": 1}, map[string]float64{}
 	for _, c := range Containers(o) {
 		own := map[string]float64{}
-		limits, requests := mapAt(c.Root, "resources.limits"), mapAt(c.Root, "resources.requests")
+		limits, requests := fields.MapAt(c.Root, "resources.limits"), fields.MapAt(c.Root, "resources.requests")
 		for r := range limits {
-			n, _ := Quantity(limits, "["+r+"]")
+			n, _ := fields.Quantity(limits, "["+r+"]")
 			own["limits."+r], own["requests."+r] = n, n
 		}
 		for r := range requests {
-			own["requests."+r], _ = Quantity(requests, "["+r+"]")
+			own["requests."+r], _ = fields.Quantity(requests, "["+r+"]")
 		}
 		for r, n := range own {
 			if c.Init {
@@ -150,9 +151,9 @@ func needs(o *manifest.Object) map[string]float64 {
 	for r, n := range peak {
 		sum[r] = max(sum[r], n)
 	}
-	overhead := mapAt(PodSpec(o), "overhead")
+	overhead := fields.MapAt(PodSpec(o), "overhead")
 	for r := range overhead {
-		n, _ := Quantity(overhead, "["+r+"]")
+		n, _ := fields.Quantity(overhead, "["+r+"]")
 		sum["requests."+r] += n
 	}
 	return sum
@@ -162,7 +163,7 @@ func needs(o *manifest.Object) map[string]float64 {
 // them must be certain.
 func covers(q, target *manifest.Object, needs map[string]float64) bool {
 	best := len(needs) == 1 // nothing but the pod itself
-	for _, s := range wordsAt(q.Root, "spec.scopes") {
+	for _, s := range fields.WordsAt(q.Root, "spec.scopes") {
 		switch s {
 		case "NotTerminating":
 		case "BestEffort":
@@ -177,10 +178,10 @@ func covers(q, target *manifest.Object, needs map[string]float64) bool {
 			return false
 		}
 	}
-	for _, e := range listAt(q.Root, "spec.scopeSelector.matchExpressions") {
-		class := textAt(PodSpec(target), "priorityClassName")
-		in := slices.Contains(wordsAt(e, "values"), class)
-		if textAt(e, "scopeName") != "PriorityClass" || class == "" || textAt(e, "operator") != "In" || !in {
+	for _, e := range fields.ListAt(q.Root, "spec.scopeSelector.matchExpressions") {
+		class := fields.TextAt(PodSpec(target), "priorityClassName")
+		in := slices.Contains(fields.WordsAt(e, "values"), class)
+		if fields.TextAt(e, "scopeName") != "PriorityClass" || class == "" || fields.TextAt(e, "operator") != "In" || !in {
 			return false
 		}
 	}
@@ -202,9 +203,9 @@ func scalesOnCPU(g *Graph, o *manifest.Object) []Hit {
 	if !ok || target == nil || g.Role(target) != Gateway {
 		return nil
 	}
-	metrics := listAt(o.Root, "spec.metrics")
+	metrics := fields.ListAt(o.Root, "spec.metrics")
 	for _, m := range metrics {
-		if textAt(m, "resource.name") != "cpu" && textAt(m, "containerResource.name") != "cpu" {
+		if fields.TextAt(m, "resource.name") != "cpu" && fields.TextAt(m, "containerResource.name") != "cpu" {
 			return nil
 		}
 	}
@@ -217,11 +218,11 @@ func scalesOnCPU(g *Graph, o *manifest.Object) []Hit {
 
 // singleReplica: there is no other when it goes. None at all is switched off.
 func singleReplica(g *Graph, o *manifest.Object) []Hit {
-	if g.Role(o) != Gateway || o.Kind == "DaemonSet" || intOr(o.Root, "spec.replicas", 1) == 0 || g.edges().floor(o) >= 2 {
+	if g.Role(o) != Gateway || o.Kind == "DaemonSet" || fields.IntOr(o.Root, "spec.replicas", 1) == 0 || g.edges().floor(o) >= 2 {
 		return nil
 	}
 	observed := "1"
-	if valueAt(o.Root, "spec.replicas") == nil {
+	if fields.ValueAt(o.Root, "spec.replicas") == nil {
 		observed = "none, which is 1"
 	}
 	scalers := g.edges().scalersOf(o)
@@ -261,12 +262,12 @@ func oneZone(g *Graph, o *manifest.Object) []Hit {
 // first of them; nil where there are more zones, or nothing is known of one.
 func oneZoneOf(g *Graph) (first *manifest.Object, zone string) {
 	for _, n := range g.Kind("Node") {
-		if valueAt(n.Root, "spec.unschedulable") == true || controlPlane(n) {
+		if fields.ValueAt(n.Root, "spec.unschedulable") == true || controlPlane(n) {
 			continue
 		}
-		at := textAt(n.Root, "metadata.labels["+zoneLabel+"]")
+		at := fields.TextAt(n.Root, "metadata.labels["+zoneLabel+"]")
 		if at == "" {
-			at = textAt(n.Root, "metadata.labels[failure-domain.beta.kubernetes.io/zone]")
+			at = fields.TextAt(n.Root, "metadata.labels[failure-domain.beta.kubernetes.io/zone]")
 		}
 		if first == nil {
 			first, zone = n, at
@@ -280,8 +281,8 @@ func oneZoneOf(g *Graph) (first *manifest.Object, zone string) {
 
 // controlPlane says whether a node takes no ordinary pods.
 func controlPlane(n *manifest.Object) bool {
-	return slices.ContainsFunc(listAt(n.Root, "spec.taints"), func(t any) bool {
-		k, effect := textAt(t, "key"), textAt(t, "effect")
+	return slices.ContainsFunc(fields.ListAt(n.Root, "spec.taints"), func(t any) bool {
+		k, effect := fields.TextAt(t, "key"), fields.TextAt(t, "effect")
 		return (k == "node-role.kubernetes.io/control-plane" || k == "node-role.kubernetes.io/master") && effect != "PreferNoSchedule"
 	})
 }
@@ -290,7 +291,7 @@ func controlPlane(n *manifest.Object) bool {
 // path; older versions call it an extension.
 func picker(o *manifest.Object) (ref map[string]any, path string) {
 	for _, path := range []string{"spec.endpointPickerRef", "spec.extensionRef"} {
-		if m := mapAt(o.Root, path); m != nil && textOr(m, "kind", "Service") == "Service" {
+		if m := fields.MapAt(o.Root, path); m != nil && fields.TextOr(m, "kind", "Service") == "Service" {
 			return m, path
 		}
 	}
@@ -301,8 +302,8 @@ func picker(o *manifest.Object) (ref map[string]any, path string) {
 func pickerSingle(g *Graph, o *manifest.Object) []Hit {
 	x := g.edges()
 	ref, path := picker(o)
-	s := g.Get("Service", o.Namespace, textAt(ref, "name"))
-	if ref == nil || textAt(ref, "failureMode") == "FailOpen" || s == nil {
+	s := g.Get("Service", o.Namespace, fields.TextAt(ref, "name"))
+	if ref == nil || fields.TextAt(ref, "failureMode") == "FailOpen" || s == nil {
 		return nil
 	}
 	replicas := 0
@@ -318,7 +319,7 @@ func pickerSingle(g *Graph, o *manifest.Object) []Hit {
 	if len(behind) == 0 || replicas >= 2 {
 		return nil
 	}
-	mode := textOr(ref, "failureMode", "none, which is FailClose")
+	mode := fields.TextOr(ref, "failureMode", "none, which is FailClose")
 	for _, r := range x.backends[key{o.Kind, o.Namespace, o.Name}] {
 		for _, p := range gatewaysOf(r) {
 			note := "gateways differ in what they do without a picker: try it"
@@ -336,8 +337,8 @@ func pickerSingle(g *Graph, o *manifest.Object) []Hit {
 // pickerMissing: the pool names an endpoint picker that is not there.
 func pickerMissing(g *Graph, o *manifest.Object) []Hit {
 	ref, path := picker(o)
-	if ref == nil || g.Get("Service", o.Namespace, textAt(ref, "name")) != nil {
+	if ref == nil || g.Get("Service", o.Namespace, fields.TextAt(ref, "name")) != nil {
 		return nil
 	}
-	return []Hit{{Path: path + ".name", Observed: "there is no Service " + o.Namespace + "/" + textAt(ref, "name")}}
+	return []Hit{{Path: path + ".name", Observed: "there is no Service " + o.Namespace + "/" + fields.TextAt(ref, "name")}}
 }

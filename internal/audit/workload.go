@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -33,7 +34,7 @@ func podPath(o *manifest.Object) string {
 
 // PodSpec is the spec of a workload's pods, nil for none.
 func PodSpec(o *manifest.Object) map[string]any {
-	spec, _ := Object(o.Root, podPath(o))
+	spec, _ := fields.Object(o.Root, podPath(o))
 	return spec
 }
 
@@ -43,7 +44,7 @@ func PodLabels(o *manifest.Object) map[string]any {
 	if o.Kind == "Pod" {
 		path = "metadata.labels"
 	}
-	labels, _ := Object(o.Root, path)
+	labels, _ := fields.Object(o.Root, path)
 	return labels
 }
 
@@ -60,11 +61,11 @@ func Containers(o *manifest.Object) []Container {
 	var list []Container
 	spec := PodSpec(o)
 	for _, field := range []string{"containers", "initContainers"} {
-		all, _ := List(spec, field)
+		all, _ := fields.List(spec, field)
 		for i, c := range all {
 			root, _ := c.(map[string]any)
-			name, _ := Text(root, "name")
-			restart, _ := Text(root, "restartPolicy")
+			name, _ := fields.Text(root, "name")
+			restart, _ := fields.Text(root, "restartPolicy")
 			list = append(list, Container{name, fmt.Sprintf("%s.%s[%d]", podPath(o), field, i), root, field == "initContainers" && restart != "Always"})
 		}
 	}
@@ -81,12 +82,12 @@ type Env struct {
 
 // Envs are the variables that the container's env names.
 func Envs(container map[string]any) []Env {
-	list, _ := List(container, "env")
+	list, _ := fields.List(container, "env")
 	var all []Env
 	for i, e := range list {
-		name, _ := Text(e, "name")
-		value, _ := Text(e, "value")
-		from, _ := Value(e, "valueFrom")
+		name, _ := fields.Text(e, "name")
+		value, _ := fields.Text(e, "value")
+		from, _ := fields.Value(e, "valueFrom")
 		all = append(all, Env{name, fmt.Sprintf("env[%d]", i), value, from != nil})
 	}
 	return all
@@ -107,7 +108,7 @@ func (g *Graph) Services(o *manifest.Object) []*manifest.Object {
 	var list []*manifest.Object
 	labels := PodLabels(o)
 	for _, s := range g.In("Service", o.Namespace) {
-		selector, _ := Object(s.Root, "spec.selector")
+		selector, _ := fields.Object(s.Root, "spec.selector")
 		if len(selector) > 0 && subset(selector, labels) {
 			list = append(list, s)
 		}
@@ -117,7 +118,7 @@ func (g *Graph) Services(o *manifest.Object) []*manifest.Object {
 
 // Behind are the workloads whose pods a Service selects.
 func (g *Graph) Behind(service *manifest.Object) []*manifest.Object {
-	selector, _ := Object(service.Root, "spec.selector")
+	selector, _ := fields.Object(service.Root, "spec.selector")
 	if len(selector) == 0 {
 		return nil
 	}
@@ -169,11 +170,11 @@ func Selects(selector map[string]any, labels map[string]any) bool {
 	if selector == nil {
 		return false
 	}
-	match, err := Object(selector, "matchLabels")
+	match, err := fields.Object(selector, "matchLabels")
 	if err != nil || !subset(match, labels) {
 		return false
 	}
-	list, err := List(selector, "matchExpressions")
+	list, err := fields.List(selector, "matchExpressions")
 	if err != nil {
 		return false
 	}
@@ -186,9 +187,9 @@ func Selects(selector map[string]any, labels map[string]any) bool {
 }
 
 func holds(expression any, labels map[string]any) bool {
-	k, _ := Text(expression, "key")
-	operator, _ := Text(expression, "operator")
-	values, _ := Words(expression, "values")
+	k, _ := fields.Text(expression, "key")
+	operator, _ := fields.Text(expression, "operator")
+	values, _ := fields.Words(expression, "values")
 	have, there := labels[k]
 	in := there && slices.Contains(values, fmt.Sprint(have))
 	switch operator {
