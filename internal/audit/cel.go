@@ -16,6 +16,7 @@ import (
 	"cel.dev/cel-go/ext"
 
 	"github.com/hourthree/hourthree/internal/fields"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // The expressions of checks are CEL with these variables:
@@ -83,7 +84,7 @@ var readers = []struct {
 	}},
 	{"vals", cel.ListType(cel.DynType), values},
 	{"show", cel.StringType, shownAt},
-	{"hasenv", cel.BoolType, func(c any, n string) (any, error) { _, ok := EnvOf(object(c), n); return ok, nil }},
+	{"hasenv", cel.BoolType, func(c any, n string) (any, error) { _, ok := topology.EnvOf(object(c), n); return ok, nil }},
 }
 
 var words = cel.ListType(cel.StringType)
@@ -147,20 +148,20 @@ func numberOr(root any, path string, absent ref.Val) ref.Val {
 func classes(root any, path string) (any, error) {
 	words, err := fields.Words(root, path)
 	names := []string{}
-	for _, c := range RetryClasses(words) {
+	for _, c := range topology.RetryClasses(words) {
 		names = append(names, string(c))
 	}
 	return names, err
 }
 
 func envValue(container any, name string) (any, error) {
-	e, _ := EnvOf(object(container), name)
+	e, _ := topology.EnvOf(object(container), name)
 	return e.Value, nil
 }
 
 // envNumber reads a variable's number. The error does not show the value.
 func envNumber(container any, name string) (any, error) {
-	e, _ := EnvOf(object(container), name)
+	e, _ := topology.EnvOf(object(container), name)
 	if e.Value == "" {
 		return 0.0, nil
 	}
@@ -211,8 +212,8 @@ var noKeys = []string{"", "empty", "none", "null", "dummy", "fake", "unused", "n
 // key as a literal.
 func literalKeys(container map[string]any) []string {
 	names := []string{}
-	for _, e := range Envs(container) {
-		if slices.Contains(keyNames, e.Name) && !slices.Contains(noKeys, strings.ToLower(e.Value)) && !strings.HasPrefix(e.Value, "$(") && !slices.Contains(names, e.Name) {
+	for _, e := range topology.Envs(container) {
+		if slices.Contains(topology.KeyNames, e.Name) && !slices.Contains(noKeys, strings.ToLower(e.Value)) && !strings.HasPrefix(e.Value, "$(") && !slices.Contains(names, e.Name) {
 			names = append(names, e.Name)
 		}
 	}
@@ -221,7 +222,7 @@ func literalKeys(container map[string]any) []string {
 
 // withoutRegistry is a repository without the host it is at.
 func withoutRegistry(image string) string {
-	name := Repository(image)
+	name := topology.Repository(image)
 	if host, rest, ok := strings.Cut(name, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
 		return rest
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // maxHits bounds the places of one object that a check reports: more of the same
@@ -39,7 +40,7 @@ type element struct {
 
 // decide says where a check's condition holds for an object. An error that is no
 // undecided ends the audit.
-func (g *Graph) decide(ctx context.Context, c *Check, o *manifest.Object) ([]Hit, error) {
+func (g *evidence) decide(ctx context.Context, c *Check, o *manifest.Object) ([]Hit, error) {
 	if c.When == "" {
 		return g.rule(c, o)
 	}
@@ -55,7 +56,7 @@ func (g *Graph) decide(ctx context.Context, c *Check, o *manifest.Object) ([]Hit
 	var open error
 	var spent uint64
 	for _, e := range list {
-		if !g.concerns(o, c.Each, e.it) {
+		if !g.Concerns(o, c.Each, e.it) {
 			continue
 		}
 		s := &scene{g, o, e}
@@ -101,7 +102,7 @@ func failed(err error, path string) *undecided {
 
 // rule asks the Rule in Go. A panic of it is a fault of the rule that one object
 // shows, and must not cost the findings of the others.
-func (g *Graph) rule(c *Check, o *manifest.Object) (hits []Hit, err error) {
+func (g *evidence) rule(c *Check, o *manifest.Object) (hits []Hit, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			hits, err = nil, &undecided{Unreadable, fmt.Sprintf("the rule gave up: %v", p)}
@@ -121,17 +122,17 @@ var routeRule = regexp.MustCompile(`^(spec\.(?:http|rules)\[)[0-9]+\]`)
 
 // about says whether a path is outside of the rules of a route, or in one that is
 // about models.
-func (g *Graph) about(o *manifest.Object, path string) bool {
+func (g *evidence) about(o *manifest.Object, path string) bool {
 	m := routeRule.FindStringSubmatch(path)
 	if m == nil {
 		return true
 	}
 	rule, _ := fields.Value(o.Root, m[0])
-	return g.concerns(o, m[1]+"]", rule)
+	return g.Concerns(o, m[1]+"]", rule)
 }
 
 // elements are what a check's each names in an object.
-func (g *Graph) elements(o *manifest.Object, each string) ([]element, error) {
+func (g *evidence) elements(o *manifest.Object, each string) ([]element, error) {
 	switch each {
 	case "":
 		return []element{{it: o.Root}}, nil
@@ -169,18 +170,18 @@ func (g *Graph) elements(o *manifest.Object, each string) ([]element, error) {
 // containersOf reads them strictly: what is no list of objects is no empty list.
 func containersOf(o *manifest.Object) ([]element, error) {
 	for _, field := range []string{"containers", "initContainers"} {
-		all, err := fields.List(o.Root, podPath(o)+"."+field)
+		all, err := fields.List(o.Root, topology.PodPath(o)+"."+field)
 		if err != nil {
 			return nil, err
 		}
 		for i, c := range all {
 			if _, ok := c.(map[string]any); !ok {
-				return nil, fields.Not(fmt.Sprintf("%s.%s[%d]", podPath(o), field, i), "an object")
+				return nil, fields.Not(fmt.Sprintf("%s.%s[%d]", topology.PodPath(o), field, i), "an object")
 			}
 		}
 	}
 	var list []element
-	for _, c := range Containers(o) {
+	for _, c := range topology.Containers(o) {
 		list = append(list, element{it: c.Root, path: c.Path, at: c.Name, container: c.Name, init: c.Init})
 	}
 	return list, nil
@@ -188,7 +189,7 @@ func containersOf(o *manifest.Object) ([]element, error) {
 
 // scene is what an expression sees.
 type scene struct {
-	g *Graph
+	g *evidence
 	o *manifest.Object
 	e element
 }
@@ -207,7 +208,7 @@ func (s *scene) ResolveName(name string) (any, bool) {
 	case "init":
 		return s.e.init, true
 	case "beside":
-		return s.g.beside(s.o), true
+		return s.g.Beside(s.o), true
 	case "about":
 		expr, _ := fields.Text(s.e.it, "expr")
 		return s.g.AboutModels(expr), true
@@ -218,7 +219,7 @@ func (s *scene) ResolveName(name string) (any, bool) {
 // Parent is none.
 func (s *scene) Parent() interpreter.Activation { return nil }
 
-func (g *Graph) hit(c *Check, shows cel.Program, s *scene) Hit {
+func (g *evidence) hit(c *Check, shows cel.Program, s *scene) Hit {
 	h := Hit{Container: s.e.container, Path: s.e.path}
 	if c.Field != "" {
 		h.Path = strings.TrimPrefix(s.e.path+"."+c.Field, ".")

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/retrypath"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // nearCase is a set of objects that a rule nearly fires on, or nearly does not.
@@ -53,10 +56,10 @@ func (c nearCase) text(t *testing.T, parts map[string]string) string {
 
 func hitsOf(t *testing.T, id, text string) []Hit {
 	t.Helper()
-	g := NewGraph(objects(t, text), Options{})
+	g := gather(objects(t, text), Options{})
 	var hits []Hit
 	for _, o := range g.Objects() {
-		if slices.Contains(reported(t, id), kindOf(o)) {
+		if slices.Contains(reported(t, id), topology.KindOf(o)) {
 			hits = append(hits, rules()[id](g, o)...)
 		}
 	}
@@ -68,7 +71,7 @@ func hitsOf(t *testing.T, id, text string) []Hit {
 func TestRulesSurviveWrongTypes(t *testing.T) {
 	var text []string
 	for _, name := range []string{"seven", "everyday", "mesh", "kong", "unknown", "products"} {
-		data, err := os.ReadFile(filepath.Join("testdata", "paths", name+".yaml"))
+		data, err := os.ReadFile(filepath.Join("..", "retrypath", "testdata", "paths", name+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,9 +91,11 @@ func TestRulesSurviveWrongTypes(t *testing.T) {
 				}
 			}
 		}
-		g := NewGraph(list, Options{})
+		g := gather(list, Options{})
 		allRules(t, g)
-		treeOf(t, Paths(g), 60)
+		if err := retrypath.Tree(io.Discard, g.paths().All(), 60); err != nil {
+			rt.Fatal(err)
+		}
 	})
 }
 

@@ -1,7 +1,8 @@
 // Package fields reads what stands at a path below a value, as manifests have it:
 // text, numbers, durations, lists and objects. It decides what counts as which,
 // and what is as if it were absent. It never changes a value, and no error shows
-// one, for it may be a secret. Its caller is audit.
+// one, for it may be a secret. Its callers are
+// topology, retrypath and audit.
 //
 // The functions of this file are strict: what is absent is nothing, and what is
 // there but cannot be what is asked for is an error that names the path. Those of

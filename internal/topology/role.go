@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"fmt"
@@ -57,21 +57,21 @@ func roleOfImage(image string) (Role, bool) {
 	return "", false
 }
 
-// keyNames are the environment variables that hold a provider's key.
-var keyNames = []string{
+// KeyNames are the environment variables that hold a provider's key.
+var KeyNames = []string{
 	"OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY", "ANTHROPIC_API_KEY", "MISTRAL_API_KEY", "COHERE_API_KEY",
 	"GROQ_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY", "TOGETHER_API_KEY", "FIREWORKS_API_KEY", "OPENROUTER_API_KEY", "XAI_API_KEY",
 }
 
-// baseNames are the environment variables that say where models are called.
-var baseNames = []string{
+// BaseNames are the environment variables that say where models are called.
+var BaseNames = []string{
 	"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "LLM_BASE_URL",
 	"LITELLM_BASE_URL", "LITELLM_API_BASE", "MISTRAL_BASE_URL", "GROQ_BASE_URL",
 }
 
-// retryNames are environment variables that applications use for the number of
+// RetryNames are environment variables that applications use for the number of
 // retries of a provider's SDK.
-var retryNames = []string{
+var RetryNames = []string{
 	"OPENAI_MAX_RETRIES", "ANTHROPIC_MAX_RETRIES", "AZURE_OPENAI_MAX_RETRIES", "LLM_MAX_RETRIES", "LITELLM_NUM_RETRIES",
 }
 
@@ -89,8 +89,8 @@ func Provider(host string) bool {
 // ownNames end the hosts that carry the name of a customer's own resource.
 var ownNames = []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com", ".inference.ai.azure.com", ".models.ai.azure.com"}
 
-// anyonesHost is a provider's host without the name of whose it is.
-func anyonesHost(host string) string {
+// AnyonesHost is a provider's host without the name of whose it is.
+func AnyonesHost(host string) string {
 	for _, suffix := range ownNames {
 		if strings.HasSuffix(host, suffix) {
 			return "*" + suffix
@@ -135,7 +135,7 @@ func Bases(o *manifest.Object) []string {
 	var hosts []string
 	for _, c := range Containers(o) {
 		for _, e := range Envs(c.Root) {
-			if h := HostOf(e.Value); e.Value != "" && h != "" && slices.Contains(baseNames, e.Name) && !slices.Contains(hosts, h) {
+			if h := HostOf(e.Value); e.Value != "" && h != "" && slices.Contains(BaseNames, e.Name) && !slices.Contains(hosts, h) {
 				hosts = append(hosts, h)
 			}
 		}
@@ -166,7 +166,7 @@ func calls(o *manifest.Object) string {
 	for _, c := range Containers(o) {
 		for _, e := range Envs(c.Root) {
 			switch {
-			case slices.Contains(keyNames, e.Name), slices.Contains(baseNames, e.Name), slices.Contains(retryNames, e.Name):
+			case slices.Contains(KeyNames, e.Name), slices.Contains(BaseNames, e.Name), slices.Contains(RetryNames, e.Name):
 				return "environment variable " + e.Name
 			case Provider(HostOf(e.Value)):
 				return "environment variable " + e.Name + " names a provider's host"
@@ -176,12 +176,12 @@ func calls(o *manifest.Object) string {
 	return ""
 }
 
-// misdeclared are the problems of workloads that declare a role there is not.
-func misdeclared(g *Graph) []manifest.Problem {
+// Misdeclared are the problems of workloads that declare a role there is not.
+func Misdeclared(g *Graph) []manifest.Problem {
 	var list []manifest.Problem
 	for _, o := range g.all {
 		r, _ := declared(o)
-		if r == "" || slices.Contains(parts, r) || !slices.Contains(workloadKinds, kindOf(o)) {
+		if r == "" || slices.Contains(parts, r) || !slices.Contains(workloadKinds, KindOf(o)) {
 			continue
 		}
 		list = append(list, manifest.Problem{
@@ -191,4 +191,22 @@ func misdeclared(g *Graph) []manifest.Problem {
 		})
 	}
 	return list
+}
+
+// Role is a workload's part on the way to a model.
+type Role string
+
+// The roles.
+const (
+	Client  Role = "client"
+	Gateway Role = "gateway"
+	Server  Role = "server"
+	Picker  Role = "epp" // the endpoint picker of an InferencePool
+)
+
+// RoleOf says which role a workload was found to have, and by what.
+type RoleOf struct {
+	Object manifest.Ref `json:"object"`
+	Role   Role         `json:"role"`
+	By     string       `json:"by"`
 }

@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"cmp"
@@ -89,7 +89,7 @@ func (s *scope) role(o *manifest.Object, r Role, by string) {
 // seed marks an object that is known by itself.
 func (s *scope) seed(o *manifest.Object) {
 	_, by := declared(o)
-	switch kind := kindOf(o); {
+	switch kind := KindOf(o); {
 	case slices.Contains(workloadKinds, kind):
 		if r, by := stated(o); slices.Contains(parts, r) {
 			s.role(o, r, by)
@@ -103,9 +103,9 @@ func (s *scope) seed(o *manifest.Object) {
 	case o.Group == manifest.FileGroup:
 		s.mark(o, "configuration of "+o.Kind)
 	}
-	if kindOf(o) == "ConfigMap" {
+	if KindOf(o) == "ConfigMap" {
 		s.g.texts[o] = documents(o)
-		if s.products[o] = cmp.Or(productOf(s.g.texts[o]), leads(s.g.gateways[o])); s.products[o] != "" {
+		if s.products[o] = cmp.Or(productOf(s.g.texts[o]), LeadsToModels(s.g.gateways[o])); s.products[o] != "" {
 			s.mark(o, "configuration of "+s.products[o])
 		}
 	}
@@ -145,7 +145,7 @@ func anyHas(v any, names ...string) bool {
 
 // visit follows what an object refers to.
 func (s *scope) visit(o *manifest.Object) {
-	switch kindOf(o) {
+	switch KindOf(o) {
 	case "Deployment", "StatefulSet", "DaemonSet":
 		s.mounts(o)
 	case "Pod":
@@ -340,14 +340,14 @@ func (s *scope) route(o *manifest.Object) {
 	}
 }
 
-// concerns says whether a rule of a route on the path is about models, so that
+// Concerns says whether a rule of a route on the path is about models, so that
 // checks of rules leave those alone that send elsewhere.
-func (g *Graph) concerns(o *manifest.Object, each string, rule any) bool {
+func (g *Graph) Concerns(o *manifest.Object, each string, rule any) bool {
 	switch {
-	case kindOf(o) == "HTTPRoute" && each == "spec.rules[]":
+	case KindOf(o) == "HTTPRoute" && each == "spec.rules[]":
 		rules, _ := fields.List(o.Root, "spec.rules")
 		return g.search.toModel(o, rule) || !slices.ContainsFunc(rules, func(r any) bool { return g.search.toModel(o, r) })
-	case kindOf(o) == "VirtualService" && each == "spec.http[]":
+	case KindOf(o) == "VirtualService" && each == "spec.http[]":
 		return g.search.meshRule(o, rule)
 	}
 	return true
@@ -586,7 +586,7 @@ func (s *scope) backend(o *manifest.Object) {
 
 // attached marks what is attached to something on the path.
 func (s *scope) attached(o *manifest.Object) {
-	switch kindOf(o) {
+	switch KindOf(o) {
 	case "HorizontalPodAutoscaler", "ScaledObject":
 		s.follow(o, "spec.scaleTargetRef", "scales ")
 	case "Canary":
@@ -624,10 +624,10 @@ func (s *scope) attached(o *manifest.Object) {
 }
 
 func (s *scope) policy(o *manifest.Object) {
-	for _, k := range s.g.targetsOf(o) {
+	for _, k := range s.g.TargetsOf(o) {
 		to := s.g.named[k]
-		if to == nil && k.kind == "HTTPRoute" {
-			to = s.g.Get("AIGatewayRoute", k.namespace, k.name)
+		if to == nil && k.Kind == "HTTPRoute" {
+			to = s.g.Get("AIGatewayRoute", k.Namespace, k.Name)
 		}
 		if to != nil && s.g.on[to] != "" {
 			s.mark(o, "attached to "+to.Ref().String())

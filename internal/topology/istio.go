@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"slices"
@@ -7,50 +7,50 @@ import (
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
-// rootNamespace is where rules stand that hold for a whole mesh.
-const rootNamespace = "istio-system"
+// RootNamespace is where rules stand that hold for a whole mesh.
+const RootNamespace = "istio-system"
 
-func (x *edges) addIstio() {
-	for _, o := range x.g.Kind("ConfigMap") {
+func (x *Edges) addIstio() {
+	for _, o := range x.Graph.Kind("ConfigMap") {
 		if o.Name != "istio" || fields.MapAt(o.Root, "data") == nil {
 			continue
 		}
-		for _, d := range x.g.Documents(o) {
-			if d.Key == "mesh" && d.Root != nil && x.mesh == nil {
-				x.mesh, x.meshPlace = d.Root, o
+		for _, d := range x.Graph.Documents(o) {
+			if d.Key == "mesh" && d.Root != nil && x.Mesh == nil {
+				x.Mesh, x.MeshPlace = d.Root, o
 			}
 		}
 	}
-	for _, o := range x.g.Kind("ServiceEntry") {
+	for _, o := range x.Graph.Kind("ServiceEntry") {
 		for _, h := range fields.WordsAt(o.Root, "spec.hosts") {
-			x.entries.add(h, o)
+			x.Entries.Add(h, o)
 		}
 	}
-	for _, o := range x.g.Kind("DestinationRule") {
+	for _, o := range x.Graph.Kind("DestinationRule") {
 		if x.rules[o.Namespace] == nil {
-			x.rules[o.Namespace] = &hosts{}
+			x.rules[o.Namespace] = &Hosts{}
 		}
 		if host := fields.TextAt(o.Root, "spec.host"); host != "" {
-			x.rules[o.Namespace].add(x.fullIn(host, o.Namespace), o)
+			x.rules[o.Namespace].Add(x.FullIn(host, o.Namespace), o)
 		}
 	}
-	for _, o := range x.g.Kind("VirtualService") {
+	for _, o := range x.Graph.Kind("VirtualService") {
 		x.addVirtualService(o)
 	}
 }
 
-func (x *edges) addVirtualService(o *manifest.Object) {
+func (x *Edges) addVirtualService(o *manifest.Object) {
 	for _, h := range fields.WordsAt(o.Root, "spec.hosts") {
 		if meshed(o) {
-			x.sidecars.add(x.fullIn(h, o.Namespace), o)
+			x.Sidecars.Add(x.FullIn(h, o.Namespace), o)
 		}
 		if len(proxySpaces(o)) > 0 {
-			x.routes.add(h, o)
+			x.Routes.Add(h, o)
 		}
 	}
 	for _, h := range fields.ListAt(o.Root, "spec.http") {
 		for _, r := range fields.ListAt(h, "route") {
-			if s := x.service(fields.TextAt(r, "destination.host"), o.Namespace); s != nil {
+			if s := x.Service(fields.TextAt(r, "destination.host"), o.Namespace); s != nil {
 				x.lead(o, s)
 			}
 		}
@@ -81,55 +81,55 @@ func proxySpaces(o *manifest.Object) []string {
 	return spaces
 }
 
-// exported says whether an Istio object is visible in a namespace.
-func exported(o *manifest.Object, namespace string) bool {
+// VisibleIn says whether an Istio object is visible in a namespace.
+func VisibleIn(o *manifest.Object, namespace string) bool {
 	to := fields.WordsAt(o.Root, "spec.exportTo")
 	return len(to) == 0 || slices.Contains(to, "*") || slices.Contains(to, namespace) ||
 		slices.Contains(to, ".") && o.Namespace == namespace
 }
 
-// destinationRules are those that a proxy uses for a host: of the first namespace
+// DestinationRules are those that a proxy uses for a host: of the first namespace
 // that has one, in the order of the proxy's own, the destination's, and the
 // mesh's; there the one for the most specific host.
-func (x *edges) destinationRules(host string, proxies []string, owner string) []*manifest.Object {
-	root := rootNamespace
-	if x.meshPlace != nil {
-		root = x.meshPlace.Namespace
+func (x *Edges) DestinationRules(host string, proxies []string, owner string) []*manifest.Object {
+	root := RootNamespace
+	if x.MeshPlace != nil {
+		root = x.MeshPlace.Namespace
 	}
-	order := append(slices.Clone(proxies), owner, fields.TextOr(x.mesh, "rootNamespace", root))
+	order := append(slices.Clone(proxies), owner, fields.TextOr(x.Mesh, "rootNamespace", root))
 	for _, space := range order {
 		h := x.rules[space]
 		if h == nil {
 			continue
 		}
 		visible := func(o *manifest.Object) bool {
-			return slices.ContainsFunc(proxies, func(p string) bool { return exported(o, p) })
+			return slices.ContainsFunc(proxies, func(p string) bool { return VisibleIn(o, p) })
 		}
-		if list := h.find(host, visible); len(list) > 0 {
+		if list := h.Find(host, visible); len(list) > 0 {
 			return list
 		}
 	}
 	return nil
 }
 
-// traffic is what Istio knows of one destination of a route.
-type traffic struct {
-	rules  []*manifest.Object
+// Traffic is what Istio knows of one destination of a route.
+type Traffic struct {
+	Rules  []*manifest.Object
 	subset string
 	port   int
 }
 
-// destination finds the rules for a destination that a VirtualService names.
-func (x *edges) destination(o *manifest.Object, d any) traffic {
+// Destination finds the rules for a destination that a VirtualService names.
+func (x *Edges) Destination(o *manifest.Object, d any) Traffic {
 	name := fields.TextAt(d, "host")
-	host, owner := x.fullIn(name, o.Namespace), o.Namespace
-	t := traffic{subset: fields.TextAt(d, "subset"), port: fields.IntOr(d, "port.number", 0)}
-	if s := x.service(name, o.Namespace); s != nil {
+	host, owner := x.FullIn(name, o.Namespace), o.Namespace
+	t := Traffic{subset: fields.TextAt(d, "subset"), port: fields.IntOr(d, "port.number", 0)}
+	if s := x.Service(name, o.Namespace); s != nil {
 		owner = s.Namespace
 		if ports := fields.ListAt(s.Root, "spec.ports"); t.port == 0 && len(ports) == 1 {
 			t.port = fields.IntOr(ports[0], "port", 0)
 		}
-	} else if list := x.entries.named(host, nil); len(list) > 0 {
+	} else if list := x.Entries.Named(host, nil); len(list) > 0 {
 		owner = list[0].Namespace
 	}
 	proxies := []string{o.Namespace}
@@ -138,16 +138,16 @@ func (x *edges) destination(o *manifest.Object, d any) traffic {
 			proxies = append(proxies, p)
 		}
 	}
-	t.rules = x.destinationRules(host, proxies, owner)
+	t.Rules = x.DestinationRules(host, proxies, owner)
 	return t
 }
 
-// section is a part of the traffic policy in force, such as outlierDetection,
+// Section is a part of the traffic policy in force, such as outlierDetection,
 // and the rule that sets it: a subset's before the destination's, and a port's
 // instead of both.
-func (t traffic) section(name string) (any, *manifest.Object) {
+func (t Traffic) Section(name string) (any, *manifest.Object) {
 	for _, subset := range []bool{true, false} {
-		for _, r := range t.rules {
+		for _, r := range t.Rules {
 			policies := []any{fields.MapAt(r.Root, "spec.trafficPolicy")}
 			if subset {
 				policies = t.ofSubset(r)
@@ -162,7 +162,7 @@ func (t traffic) section(name string) (any, *manifest.Object) {
 	return nil, nil
 }
 
-func (t traffic) ofSubset(rule *manifest.Object) []any {
+func (t Traffic) ofSubset(rule *manifest.Object) []any {
 	var list []any
 	for _, s := range fields.ListAt(rule.Root, "spec.subsets") {
 		if t.subset != "" && fields.TextAt(s, "name") == t.subset {
@@ -186,23 +186,23 @@ func portSection(policy any, name string, port int) (any, bool) {
 	return v, v != nil
 }
 
-// sidecar says whether a workload's calls pass a proxy of Istio; unknown where
+// HasSidecar says whether a workload's calls pass a proxy of Istio; unknown where
 // its namespace was not read.
-func (x *edges) sidecar(w *workload) (has, known bool) {
+func (x *Edges) HasSidecar(w *Workload) (has, known bool) {
 	for _, field := range []string{"labels", "annotations"} {
-		switch fields.TextAt(w.o.Root, "spec.template.metadata."+field+"[sidecar.istio.io/inject]") {
+		switch fields.TextAt(w.Object.Root, "spec.template.metadata."+field+"[sidecar.istio.io/inject]") {
 		case "true":
 			return true, true
 		case "false":
 			return false, true
 		}
 	}
-	for _, c := range Containers(w.o) {
+	for _, c := range Containers(w.Object) {
 		if c.Name == "istio-proxy" {
 			return true, true
 		}
 	}
-	space := x.g.Get("Namespace", "", w.o.Namespace)
+	space := x.Graph.Get("Namespace", "", w.Object.Namespace)
 	if space == nil {
 		return false, false
 	}

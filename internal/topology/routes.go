@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"regexp"
@@ -10,93 +10,93 @@ import (
 )
 
 // addRoutes finds routes by the hosts that they serve and by what they lead to.
-func (x *edges) addRoutes() {
+func (x *Edges) addRoutes() {
 	for _, kind := range []string{"AIGatewayRoute", "HTTPRoute"} {
-		for _, o := range x.g.Kind(kind) {
+		for _, o := range x.Graph.Kind(kind) {
 			x.leads(o)
-			if kind == "HTTPRoute" && x.g.Get("AIGatewayRoute", o.Namespace, o.Name) != nil {
+			if kind == "HTTPRoute" && x.Graph.Get("AIGatewayRoute", o.Namespace, o.Name) != nil {
 				continue // generated from it
 			}
-			for _, p := range gatewaysOf(o) {
-				x.ofGateway[p.k] = append(x.ofGateway[p.k], o)
+			for _, p := range GatewaysOf(o) {
+				x.RoutesOf[p.Gateway] = append(x.RoutesOf[p.Gateway], o)
 			}
 			for _, h := range x.hostsOf(o) {
-				x.routes.add(h, o)
+				x.Routes.Add(h, o)
 			}
-			for _, s := range x.meshParents(o) {
-				x.sidecars.add(s.Name+"."+s.Namespace+".svc.cluster.local", o)
+			for _, s := range x.MeshParents(o) {
+				x.Sidecars.Add(s.Name+"."+s.Namespace+".svc.cluster.local", o)
 			}
 		}
 	}
-	for _, o := range x.g.Kind("Ingress") {
-		for _, b := range ingressBackends(o) {
-			x.routes.add(b.host, o)
-			if s := x.g.Get("Service", o.Namespace, b.service); s != nil {
+	for _, o := range x.Graph.Kind("Ingress") {
+		for _, b := range IngressBackends(o) {
+			x.Routes.Add(b.Host, o)
+			if s := x.Graph.Get("Service", o.Namespace, b.Service); s != nil {
 				x.lead(o, s)
 			}
 		}
 	}
-	for _, o := range x.g.Kind("IngressRoute") {
+	for _, o := range x.Graph.Kind("IngressRoute") {
 		for _, r := range fields.ListAt(o.Root, "spec.routes") {
-			for _, h := range matchHosts(fields.TextAt(r, "match")) {
-				x.routes.add(h, o)
+			for _, h := range MatchHosts(fields.TextAt(r, "match")) {
+				x.Routes.Add(h, o)
 			}
 		}
 	}
-	for _, o := range x.g.Kind("ApisixRoute") {
+	for _, o := range x.Graph.Kind("ApisixRoute") {
 		for _, r := range fields.ListAt(o.Root, "spec.http") {
 			names := fields.WordsAt(r, "match.hosts")
 			if len(names) == 0 {
 				names = []string{""}
 			}
 			for _, h := range names {
-				x.routes.add(h, o)
+				x.Routes.Add(h, o)
 			}
 		}
 	}
 }
 
-func (x *edges) lead(route, to *manifest.Object) {
-	k := key{to.Kind, to.Namespace, to.Name}
-	if list := x.backends[k]; len(list) == 0 || list[len(list)-1] != route {
-		x.backends[k] = append(list, route)
+func (x *Edges) lead(route, to *manifest.Object) {
+	k := Key{to.Kind, to.Namespace, to.Name}
+	if list := x.RoutesTo[k]; len(list) == 0 || list[len(list)-1] != route {
+		x.RoutesTo[k] = append(list, route)
 	}
 }
 
 // leads notes what the rules of a route of the Gateway API lead to.
-func (x *edges) leads(o *manifest.Object) {
+func (x *Edges) leads(o *manifest.Object) {
 	for _, r := range fields.ListAt(o.Root, "spec.rules") {
 		for _, b := range fields.ListAt(r, "backendRefs") {
-			k := backendKey(o, b)
-			if list := x.backends[k]; x.granted(o, k) && (len(list) == 0 || list[len(list)-1] != o) {
-				x.backends[k] = append(list, o)
+			k := BackendKey(o, b)
+			if list := x.RoutesTo[k]; x.Granted(o, k) && (len(list) == 0 || list[len(list)-1] != o) {
+				x.RoutesTo[k] = append(list, o)
 			}
 		}
 	}
 }
 
-// backendKey is the object that a backendRef names.
-func backendKey(o *manifest.Object, ref any) key {
+// BackendKey is the object that a backendRef names.
+func BackendKey(o *manifest.Object, ref any) Key {
 	kind := "Service"
 	if o.Kind == "AIGatewayRoute" {
 		kind = "AIServiceBackend"
 	}
-	return key{fields.TextOr(ref, "kind", kind), fields.TextOr(ref, "namespace", o.Namespace), fields.TextAt(ref, "name")}
+	return Key{fields.TextOr(ref, "kind", kind), fields.TextOr(ref, "namespace", o.Namespace), fields.TextAt(ref, "name")}
 }
 
-// granted says whether a route may lead to an object: in another namespace only
+// Granted says whether a route may lead to an object: in another namespace only
 // where a ReferenceGrant lets it. Where no grant at all was read, nothing is
 // known, and it is taken to be granted.
-func (x *edges) granted(route *manifest.Object, to key) bool {
-	if to.namespace == route.Namespace || len(x.g.Kind("ReferenceGrant")) == 0 {
+func (x *Edges) Granted(route *manifest.Object, to Key) bool {
+	if to.Namespace == route.Namespace || len(x.Graph.Kind("ReferenceGrant")) == 0 {
 		return true
 	}
-	for _, grant := range x.g.In("ReferenceGrant", to.namespace) {
+	for _, grant := range x.Graph.In("ReferenceGrant", to.Namespace) {
 		from := slices.ContainsFunc(fields.ListAt(grant.Root, "spec.from"), func(f any) bool {
 			return fields.TextAt(f, "kind") == route.Kind && fields.TextAt(f, "namespace") == route.Namespace
 		})
 		into := slices.ContainsFunc(fields.ListAt(grant.Root, "spec.to"), func(t any) bool {
-			return fields.TextAt(t, "kind") == to.kind && (fields.TextAt(t, "name") == "" || fields.TextAt(t, "name") == to.name)
+			return fields.TextAt(t, "kind") == to.Kind && (fields.TextAt(t, "name") == "" || fields.TextAt(t, "name") == to.Name)
 		})
 		if from && into {
 			return true
@@ -105,31 +105,31 @@ func (x *edges) granted(route *manifest.Object, to key) bool {
 	return false
 }
 
-// parent is a Gateway that a route is attached to, and the listener it names.
-type parent struct {
-	k       key
+// Parent is a Gateway that a route is attached to, and the listener it names.
+type Parent struct {
+	Gateway Key
 	section string
 }
 
-// gatewaysOf are the Gateways of a route.
-func gatewaysOf(o *manifest.Object) []parent {
-	var list []parent
+// GatewaysOf are the Gateways of a route.
+func GatewaysOf(o *manifest.Object) []Parent {
+	var list []Parent
 	for _, p := range fields.ListAt(o.Root, "spec.parentRefs") {
 		if fields.TextOr(p, "kind", "Gateway") == "Gateway" {
-			list = append(list, parent{
-				key{"Gateway", fields.TextOr(p, "namespace", o.Namespace), fields.TextAt(p, "name")}, fields.TextAt(p, "sectionName"),
+			list = append(list, Parent{
+				Key{"Gateway", fields.TextOr(p, "namespace", o.Namespace), fields.TextAt(p, "name")}, fields.TextAt(p, "sectionName"),
 			})
 		}
 	}
 	return list
 }
 
-// meshParents are the Services that a route stands before within the mesh.
-func (x *edges) meshParents(o *manifest.Object) []*manifest.Object {
+// MeshParents are the Services that a route stands before within the mesh.
+func (x *Edges) MeshParents(o *manifest.Object) []*manifest.Object {
 	var list []*manifest.Object
 	for _, p := range fields.ListAt(o.Root, "spec.parentRefs") {
 		if fields.TextAt(p, "kind") == "Service" {
-			if s := x.g.Get("Service", fields.TextOr(p, "namespace", o.Namespace), fields.TextAt(p, "name")); s != nil {
+			if s := x.Graph.Get("Service", fields.TextOr(p, "namespace", o.Namespace), fields.TextAt(p, "name")); s != nil {
 				list = append(list, s)
 			}
 		}
@@ -139,13 +139,13 @@ func (x *edges) meshParents(o *manifest.Object) []*manifest.Object {
 
 // hostsOf are the hosts that a route of the Gateway API serves: its own or, when
 // it names none, those of its listeners; "" for any.
-func (x *edges) hostsOf(o *manifest.Object) []string {
+func (x *Edges) hostsOf(o *manifest.Object) []string {
 	if own := fields.WordsAt(o.Root, "spec.hostnames"); len(own) > 0 {
 		return own
 	}
 	var list []string
-	for _, p := range gatewaysOf(o) {
-		gateway := x.g.Get(p.k.kind, p.k.namespace, p.k.name)
+	for _, p := range GatewaysOf(o) {
+		gateway := x.Graph.Get(p.Gateway.Kind, p.Gateway.Namespace, p.Gateway.Name)
 		if gateway == nil {
 			list = append(list, "")
 			continue
@@ -159,25 +159,25 @@ func (x *edges) hostsOf(o *manifest.Object) []string {
 	return list
 }
 
-// effective are the policies of a kind that hold for a rule of a route: those of
+// InForce are the policies of a kind that hold for a rule of a route: those of
 // the most specific place that has any, and those of its Gateway as well where
 // they ask to be merged. The rule may be nil.
-func (x *edges) effective(kind string, route *manifest.Object, rule any) []*manifest.Object {
+func (x *Edges) InForce(kind string, route *manifest.Object, rule any) []*manifest.Object {
 	name := fields.TextAt(rule, "name")
-	k := key{"HTTPRoute", route.Namespace, route.Name} // an AIGatewayRoute's has its name
+	k := Key{"HTTPRoute", route.Namespace, route.Name} // an AIGatewayRoute's has its name
 	levels := [][]*manifest.Object{nil, x.attachedTo(kind, k, "")}
 	if name != "" {
 		levels[0] = x.attachedTo(kind, k, name)
 	}
 	if route.Kind != "HTTPRoute" {
-		levels = append(levels, x.attachedTo(kind, key{route.Kind, route.Namespace, route.Name}, ""))
+		levels = append(levels, x.attachedTo(kind, Key{route.Kind, route.Namespace, route.Name}, ""))
 	}
 	var listeners, gateways []*manifest.Object
-	for _, p := range gatewaysOf(route) {
+	for _, p := range GatewaysOf(route) {
 		for _, section := range x.sections(p) {
-			listeners = append(listeners, x.attachedTo(kind, p.k, section)...)
+			listeners = append(listeners, x.attachedTo(kind, p.Gateway, section)...)
 		}
-		gateways = append(gateways, x.attachedTo(kind, p.k, "")...)
+		gateways = append(gateways, x.attachedTo(kind, p.Gateway, "")...)
 	}
 	var found []*manifest.Object
 	for _, level := range append(levels, listeners, gateways) {
@@ -190,11 +190,11 @@ func (x *edges) effective(kind string, route *manifest.Object, rule any) []*mani
 }
 
 // sections are the listeners of a Gateway that a route is attached to.
-func (x *edges) sections(p parent) []string {
+func (x *Edges) sections(p Parent) []string {
 	if p.section != "" {
 		return []string{p.section}
 	}
-	gateway := x.g.Get(p.k.kind, p.k.namespace, p.k.name)
+	gateway := x.Graph.Get(p.Gateway.Kind, p.Gateway.Namespace, p.Gateway.Name)
 	if gateway == nil {
 		return nil
 	}
@@ -205,18 +205,18 @@ func (x *edges) sections(p parent) []string {
 	return list
 }
 
-func (x *edges) attachedTo(kind string, k key, section string) []*manifest.Object {
+func (x *Edges) attachedTo(kind string, k Key, section string) []*manifest.Object {
 	var list []*manifest.Object
-	for _, a := range x.attached[k] {
-		if a.policy.Kind == kind && a.section == section {
-			list = append(list, a.policy)
+	for _, a := range x.Attached[k] {
+		if a.Policy.Kind == kind && a.section == section {
+			list = append(list, a.Policy)
 		}
 	}
 	return list
 }
 
-// setting is the first of some policies that sets a path.
-func setting(policies []*manifest.Object, path string) (any, *manifest.Object) {
+// Setting is the first of some policies that sets a path.
+func Setting(policies []*manifest.Object, path string) (any, *manifest.Object) {
 	for _, p := range policies {
 		if v := fields.ValueAt(p.Root, path); v != nil {
 			return v, p
@@ -225,18 +225,19 @@ func setting(policies []*manifest.Object, path string) (any, *manifest.Object) {
 	return nil, nil
 }
 
-// backend is where a rule of an Ingress leads.
-type backend struct{ host, service string }
+// IngressBackend is where a rule of an Ingress leads.
+type IngressBackend struct{ Host, Service string }
 
-func ingressBackends(o *manifest.Object) []backend {
-	var list []backend
+// IngressBackends are where the rules of an Ingress lead, its default first.
+func IngressBackends(o *manifest.Object) []IngressBackend {
+	var list []IngressBackend
 	if s := fields.TextAt(o.Root, "spec.defaultBackend.service.name"); s != "" {
-		list = append(list, backend{"", s})
+		list = append(list, IngressBackend{"", s})
 	}
 	for _, r := range fields.ListAt(o.Root, "spec.rules") {
 		for _, p := range fields.ListAt(r, "http.paths") {
 			if s := fields.TextAt(p, "backend.service.name"); s != "" {
-				list = append(list, backend{fields.TextAt(r, "host"), s})
+				list = append(list, IngressBackend{fields.TextAt(r, "host"), s})
 			}
 		}
 	}
@@ -248,8 +249,8 @@ var (
 	hostQuoted = regexp.MustCompile("[`\"]([^`\"]+)[`\"]")
 )
 
-// matchHosts are the hosts in a rule of Traefik, "" for any.
-func matchHosts(rule string) []string {
+// MatchHosts are the hosts in a rule of Traefik, "" for any.
+func MatchHosts(rule string) []string {
 	var list []string
 	for _, m := range hostMatch.FindAllStringSubmatch(rule, -1) {
 		for _, q := range hostQuoted.FindAllStringSubmatch(m[1], -1) {
@@ -265,10 +266,10 @@ func matchHosts(rule string) []string {
 // controllers are the words by which the controller of an Ingress is known.
 var controllers = []string{"nginx", "traefik", "kong", "apisix"}
 
-// ingressClass is the controller of an Ingress, "" for an unknown one.
-func (x *edges) ingressClass(o *manifest.Object) string {
-	name := fields.TextOr(o.Root, "spec.ingressClassName", annotation(o, "kubernetes.io/ingress.class"))
-	if class := x.g.Get("IngressClass", "", name); class != nil {
+// IngressClass is the controller of an Ingress, "" for an unknown one.
+func (x *Edges) IngressClass(o *manifest.Object) string {
+	name := fields.TextOr(o.Root, "spec.ingressClassName", Annotation(o, "kubernetes.io/ingress.class"))
+	if class := x.Graph.Get("IngressClass", "", name); class != nil {
 		if c := controllerIn(fields.TextAt(class.Root, "spec.controller")); c != "" {
 			return c
 		}
@@ -297,15 +298,15 @@ func controllerIn(text string) string {
 	return ""
 }
 
-// gatewayController is the controller of a Gateway as far as its class tells:
+// GatewayController is the controller of a Gateway as far as its class tells:
 // its class's controller name, or the name of the class.
-func (x *edges) gatewayController(k key) string {
-	gateway := x.g.Get(k.kind, k.namespace, k.name)
+func (x *Edges) GatewayController(k Key) string {
+	gateway := x.Graph.Get(k.Kind, k.Namespace, k.Name)
 	if gateway == nil {
 		return ""
 	}
 	name := fields.TextAt(gateway.Root, "spec.gatewayClassName")
-	if class := x.g.Get("GatewayClass", "", name); class != nil {
+	if class := x.Graph.Get("GatewayClass", "", name); class != nil {
 		return fields.TextOr(class.Root, "spec.controllerName", name)
 	}
 	return name

@@ -1,4 +1,4 @@
-package audit
+package retrypath
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // route follows a route for a host, "" for any of its hosts.
@@ -31,7 +32,7 @@ func (k *walk) route(t trail, o *manifest.Object, host string) {
 func (k *walk) virtualService(t trail, o *manifest.Object, depth int) {
 	for i, h := range fields.ListAt(o.Root, "spec.http") {
 		if d := fields.MapAt(h, "delegate"); d != nil && depth < 4 {
-			if to := k.x.g.Get("VirtualService", fields.TextOr(d, "namespace", o.Namespace), fields.TextAt(d, "name")); to != nil {
+			if to := k.x.Graph.Get("VirtualService", fields.TextOr(d, "namespace", o.Namespace), fields.TextAt(d, "name")); to != nil {
 				k.virtualService(t.past(to), to, depth+1)
 			}
 		}
@@ -42,11 +43,11 @@ func (k *walk) virtualService(t trail, o *manifest.Object, depth int) {
 			d := fields.ValueAt(r, "destination")
 			next := t.with(k.x.istioStep(o, i, h, d))
 			host := fields.TextAt(d, "host")
-			if s := k.x.service(host, o.Namespace); s != nil {
+			if s := k.x.Service(host, o.Namespace); s != nil {
 				k.enterService(next, s)
 				continue
 			}
-			if len(k.x.entries.named(host, nil)) == 0 && !Provider(host) {
+			if len(k.x.Entries.Named(host, nil)) == 0 && !topology.Provider(host) {
 				next = next.noting("nothing that was read is %s", host)
 			}
 			k.end(next, host)
@@ -56,10 +57,10 @@ func (k *walk) virtualService(t trail, o *manifest.Object, depth int) {
 
 func (k *walk) gatewayRoute(t trail, o *manifest.Object) {
 	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
-		next := t.with(k.x.envoyGatewaySteps(o, i, rule)...)
+		next := t.with(k.x.EnvoyGateway(o, i, rule)...)
 		for _, b := range fields.ListAt(rule, "backendRefs") {
-			to := backendKey(o, b)
-			if fields.IntOr(b, "weight", 1) != 0 && k.x.granted(o, to) {
+			to := topology.BackendKey(o, b)
+			if fields.IntOr(b, "weight", 1) != 0 && k.x.Granted(o, to) {
 				k.backend(next, to)
 			}
 		}
@@ -67,29 +68,29 @@ func (k *walk) gatewayRoute(t trail, o *manifest.Object) {
 }
 
 // backend follows what a backendRef names.
-func (k *walk) backend(t trail, to key) {
-	o := k.x.g.Get(to.kind, to.namespace, to.name)
+func (k *walk) backend(t trail, to topology.Key) {
+	o := k.x.Graph.Get(to.Kind, to.Namespace, to.Name)
 	if o == nil {
-		k.end(t.noting("%s %s/%s was not read", to.kind, to.namespace, to.name), to.kind+" "+to.namespace+"/"+to.name)
+		k.end(t.noting("%s %s/%s was not read", to.Kind, to.Namespace, to.Name), to.Kind+" "+to.Namespace+"/"+to.Name)
 		return
 	}
-	switch to.kind {
+	switch to.Kind {
 	case "Service":
 		k.enterService(t, o)
 	case "AIServiceBackend":
 		if !k.stop(t, o) {
 			ref := fields.ValueAt(o.Root, "spec.backendRef")
-			k.backend(t.past(o), key{fields.TextOr(ref, "kind", "Service"), fields.TextOr(ref, "namespace", o.Namespace), fields.TextAt(ref, "name")})
+			k.backend(t.past(o), topology.Key{Kind: fields.TextOr(ref, "kind", "Service"), Namespace: fields.TextOr(ref, "namespace", o.Namespace), Name: fields.TextAt(ref, "name")})
 		}
 	case "Backend":
 		k.endpoints(t, o)
 	case "InferencePool":
-		workloads := k.x.selected(o.Namespace, poolSelector(o))
+		workloads := k.x.Selected(o.Namespace, poolSelector(o))
 		for _, w := range workloads {
 			k.enter(t, w)
 		}
 		if len(workloads) == 0 {
-			k.end(t, "InferencePool "+placeName(o))
+			k.end(t, "InferencePool "+topology.NameOf(o))
 		}
 	default:
 		k.named(t, o)
@@ -107,9 +108,9 @@ func poolSelector(o *manifest.Object) map[string]any {
 }
 
 func (k *walk) endpoints(t trail, o *manifest.Object) {
-	hosts := endpointHosts(o)
+	hosts := EndpointHosts(o)
 	for _, h := range hosts {
-		switch s := k.x.service(h, o.Namespace); {
+		switch s := k.x.Service(h, o.Namespace); {
 		case k.stop(t, o):
 		case s != nil:
 			k.enterService(t.past(o), s)
@@ -118,12 +119,12 @@ func (k *walk) endpoints(t trail, o *manifest.Object) {
 		}
 	}
 	if len(hosts) == 0 {
-		k.end(t, "Backend "+placeName(o))
+		k.end(t, "Backend "+topology.NameOf(o))
 	}
 }
 
-// endpointHosts are the hosts of a Backend of Envoy Gateway.
-func endpointHosts(o *manifest.Object) []string {
+// EndpointHosts are the hosts of a Backend of Envoy Gateway.
+func EndpointHosts(o *manifest.Object) []string {
 	var hosts []string
 	for _, e := range fields.ListAt(o.Root, "spec.endpoints") {
 		h := fields.TextOr(e, "fqdn.hostname", fields.TextAt(e, "ip.address"))
@@ -147,45 +148,45 @@ func (k *walk) named(t trail, o *manifest.Object) {
 		k.end(t, h)
 	}
 	if len(hosts) == 0 {
-		k.end(t, o.Kind+" "+placeName(o))
+		k.end(t, o.Kind+" "+topology.NameOf(o))
 	}
 }
 
 func (k *walk) ingress(t trail, o *manifest.Object, host string) {
 	var done []string
-	for _, b := range ingressBackends(o) {
-		if host != "" && b.host != "" && b.host != host && !wildcard(b.host, host) || slices.Contains(done, b.service) {
+	for _, b := range topology.IngressBackends(o) {
+		if host != "" && b.Host != "" && b.Host != host && !wildcard(b.Host, host) || slices.Contains(done, b.Service) {
 			continue
 		}
-		done = append(done, b.service)
-		if s := k.x.g.Get("Service", o.Namespace, b.service); s != nil {
+		done = append(done, b.Service)
+		if s := k.x.Graph.Get("Service", o.Namespace, b.Service); s != nil {
 			k.enterService(t.with(k.x.ingressSteps(o, s)...), s)
 		} else {
-			k.end(t.noting("Service %s/%s was not read", o.Namespace, b.service), "Service "+o.Namespace+"/"+b.service)
+			k.end(t.noting("Service %s/%s was not read", o.Namespace, b.Service), "Service "+o.Namespace+"/"+b.Service)
 		}
 	}
 }
 
 func wildcard(pattern, host string) bool {
-	h := hosts{}
-	h.add(pattern, nil)
-	return len(h.named(host, nil)) > 0
+	h := topology.Hosts{}
+	h.Add(pattern, nil)
+	return len(h.Named(host, nil)) > 0
 }
 
 func (k *walk) ingressRoute(t trail, o *manifest.Object, host string) {
 	for _, r := range fields.ListAt(o.Root, "spec.routes") {
-		if names := matchHosts(fields.TextAt(r, "match")); host != "" && !slices.Contains(names, host) && !slices.Contains(names, "") {
+		if names := topology.MatchHosts(fields.TextAt(r, "match")); host != "" && !slices.Contains(names, host) && !slices.Contains(names, "") {
 			continue
 		}
 		next := t
 		for _, m := range fields.ListAt(r, "middlewares") {
-			if o := k.x.g.Get("Middleware", fields.TextOr(m, "namespace", o.Namespace), fields.TextAt(m, "name")); o != nil {
+			if o := k.x.Graph.Get("Middleware", fields.TextOr(m, "namespace", o.Namespace), fields.TextAt(m, "name")); o != nil {
 				next = next.with(k.x.traefikSteps(o, 0)...)
 			}
 		}
 		for _, s := range fields.ListAt(r, "services") {
 			if fields.TextOr(s, "kind", "Service") == "Service" {
-				k.backend(next, key{"Service", fields.TextOr(s, "namespace", o.Namespace), fields.TextAt(s, "name")})
+				k.backend(next, topology.Key{Kind: "Service", Namespace: fields.TextOr(s, "namespace", o.Namespace), Name: fields.TextAt(s, "name")})
 			}
 		}
 	}
@@ -197,9 +198,9 @@ func (k *walk) apisixRoute(t trail, o *manifest.Object, host string) {
 			continue
 		}
 		for _, b := range fields.ListAt(r, "backends") {
-			to := key{"Service", o.Namespace, fields.TextAt(b, "serviceName")}
+			to := topology.Key{Kind: "Service", Namespace: o.Namespace, Name: fields.TextAt(b, "serviceName")}
 			next := t
-			if s := k.x.g.Get(to.kind, to.namespace, to.name); s != nil {
+			if s := k.x.Graph.Get(to.Kind, to.Namespace, to.Name); s != nil {
 				next = next.with(k.x.apisixSteps(o, s)...)
 			}
 			k.backend(next, to)

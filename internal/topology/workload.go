@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"fmt"
@@ -20,8 +20,8 @@ func (g *Graph) Workloads() []*manifest.Object {
 	return list
 }
 
-// podPath is where the spec of its pods is in a workload.
-func podPath(o *manifest.Object) string {
+// PodPath is where the spec of its pods is in a workload.
+func PodPath(o *manifest.Object) string {
 	switch {
 	case o.Kind == "Pod":
 		return "spec"
@@ -34,7 +34,7 @@ func podPath(o *manifest.Object) string {
 
 // PodSpec is the spec of a workload's pods, nil for none.
 func PodSpec(o *manifest.Object) map[string]any {
-	spec, _ := fields.Object(o.Root, podPath(o))
+	spec, _ := fields.Object(o.Root, PodPath(o))
 	return spec
 }
 
@@ -66,7 +66,7 @@ func Containers(o *manifest.Object) []Container {
 			root, _ := c.(map[string]any)
 			name, _ := fields.Text(root, "name")
 			restart, _ := fields.Text(root, "restartPolicy")
-			list = append(list, Container{name, fmt.Sprintf("%s.%s[%d]", podPath(o), field, i), root, field == "initContainers" && restart != "Always"})
+			list = append(list, Container{name, fmt.Sprintf("%s.%s[%d]", PodPath(o), field, i), root, field == "initContainers" && restart != "Always"})
 		}
 	}
 	return list
