@@ -57,6 +57,7 @@ type Mismatch struct{ path, wanted string }
 
 func (e *Mismatch) Error() string { return e.path + " is not " + e.wanted }
 
+// Not is the error that what stands at a path is not what is wanted.
 func Not(path, wanted string) error { return &Mismatch{path, wanted} }
 
 // Number is the number at path, 0 for none. Text that reads as one is one, with

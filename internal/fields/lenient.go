@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The functions of this file read leniently: a rule concludes nothing from what is
-// not there or cannot be read, which is reported by who evaluates the object.
+// The functions of this file read leniently: a rule concludes nothing from what
+// is not there or cannot be read, which is reported by who evaluates the object.
 
 // TextAt is the text at path, "" for none and for what is no text.
 func TextAt(root any, path string) string {
@@ -66,8 +66,8 @@ func TextOr(root any, path, def string) string {
 	return def
 }
 
-// DurationAt is the duration at path, 0 for none, for a negative one and for what is no
-// duration.
+// DurationAt is the duration at path, 0 for none, for a negative one and for what
+// is no duration.
 func DurationAt(root any, path string) time.Duration {
 	d, _ := Duration(root, path)
 	return max(d, 0)

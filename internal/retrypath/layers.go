@@ -57,9 +57,9 @@ func newStep(o *manifest.Object, path string, l layers.Layer) Step {
 	return Step{l, o, path}
 }
 
-// AssumedSDK is the layer of a client that was not read: the default of the SDKs
+// assumedSDK is the layer of a client that was not read: the default of the SDKs
 // of OpenAI and Anthropic.
-func AssumedSDK() layers.Layer {
+func assumedSDK() layers.Layer {
 	return layers.Layer{
 		Name: "client SDK", Product: "sdk", Attempts: layers.Same(sdkRetries + 1), Timeout: sdkTimeout,
 		Assumed: "the client was not read: 2 retries and 600 s are the default of the SDKs of OpenAI and Anthropic",
@@ -68,7 +68,7 @@ func AssumedSDK() layers.Layer {
 
 // sdk is the layer of a client's own library, in one of its containers.
 func (x *Paths) sdk(w *topology.Workload, c topology.Container, vars []Variable, product string) Step {
-	l := AssumedSDK()
+	l := assumedSDK()
 	l.Name = product + " SDK in " + w.Object.Name
 	l.Assumed = "retries in code cannot be seen: 2 are the SDK's default; the annotation " + RetriesAnnotation + " states others"
 	path := c.Path

@@ -84,8 +84,8 @@ type Fault struct {
 	Text    string  `json:"text"`
 }
 
-// Paths are the ways through a graph of objects. They are found when they are
-// first asked for, once, and are otherwise immutable.
+// Paths are the ways through a graph of objects, over its edges. They are found
+// when they are first asked for, once, and are otherwise immutable.
 type Paths struct {
 	*topology.Edges
 	all func() map[*manifest.Object][]Path

@@ -83,7 +83,7 @@ func (x *Paths) findPaths() map[*manifest.Object][]Path {
 // own: whoever calls it is unknown.
 func (x *Paths) pathsOfFile(o *manifest.Object) []Path {
 	k := &walk{x: x, known: map[string]bool{}, begin: Path{Client: o.Ref(), client: o, Host: o.Name}}
-	start := trail{}.with(Step{Layer: AssumedSDK()}).past(o)
+	start := trail{}.with(Step{Layer: assumedSDK()}).past(o)
 	for _, r := range x.Graph.Readings(o) {
 		for _, g := range routesAlike(r, o) {
 			t := start.with(g.Step)
@@ -113,7 +113,7 @@ func (x *Paths) pathsFrom(w *topology.Workload) []Path {
 // gateway: every route that leads to it or, without any, straight.
 func (x *Paths) pathsThrough(w *topology.Workload) []Path {
 	k := &walk{x: x, known: map[string]bool{}, begin: Path{Client: w.Object.Ref(), client: w.Object}}
-	start := trail{}.with(Step{Layer: AssumedSDK()}).noting("no client of %s was read", topology.NameOf(w.Object))
+	start := trail{}.with(Step{Layer: assumedSDK()}).noting("no client of %s was read", topology.NameOf(w.Object))
 	for _, s := range w.Services {
 		for _, route := range x.RoutesTo[topology.Key{Kind: "Service", Namespace: s.Namespace, Name: s.Name}] {
 			k.begin.Host = "route " + topology.NameOf(route)

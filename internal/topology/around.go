@@ -19,7 +19,7 @@ func (s *scope) beside() {
 	for space := range s.g.spaces["NetworkPolicy"] {
 		s.first(s.g.In("NetworkPolicy", space), "selects ", s.workloadsIn(space), func(o, w *manifest.Object) bool {
 			selector, _ := fields.Object(o.Root, "spec.podSelector")
-			return s.g.roles[w].Role != "" && (selector == nil || Selects(selector, PodLabels(w)))
+			return s.g.roles[w].Role != "" && (selector == nil || selects(selector, podLabels(w)))
 		})
 	}
 	s.first(s.g.kinds["ApplicationSet"], "deploys ", workloads, func(o, w *manifest.Object) bool {

@@ -44,7 +44,7 @@ func (g *Graph) TargetsOf(p *manifest.Object) []Key {
 		selector, _ := fields.Object(s, "")
 		for _, o := range g.In(kind, p.Namespace) {
 			labels, _ := fields.Object(o.Root, "metadata.labels")
-			if k := (Key{kind, o.Namespace, o.Name}); Selects(selector, labels) && !slices.Contains(keys, k) {
+			if k := (Key{kind, o.Namespace, o.Name}); selects(selector, labels) && !slices.Contains(keys, k) {
 				keys = append(keys, k)
 			}
 		}
@@ -71,9 +71,9 @@ func (g *Graph) Attached(policy string, o *manifest.Object) []*manifest.Object {
 	return list
 }
 
-// Effective are the policies of a kind that bear on a route: those attached to
+// effective are the policies of a kind that bear on a route: those attached to
 // it, then those attached to its Gateways.
-func (g *Graph) Effective(policy string, route *manifest.Object) []*manifest.Object {
+func (g *Graph) effective(policy string, route *manifest.Object) []*manifest.Object {
 	list := g.Attached(policy, route)
 	for _, k := range parents(route) {
 		for _, p := range g.targets[k] {
@@ -137,7 +137,7 @@ func (g *Graph) Beside(policy *manifest.Object) []any {
 	list := []any{}
 	var seen []*manifest.Object
 	for _, r := range g.Routes(policy) {
-		for _, p := range g.Effective(policy.Kind, r) {
+		for _, p := range g.effective(policy.Kind, r) {
 			if p != policy && !slices.Contains(seen, p) {
 				seen = append(seen, p)
 				list = append(list, p.Root)

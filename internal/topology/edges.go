@@ -24,15 +24,15 @@ type Edges struct {
 	Workloads  []*Workload
 	WorkloadOf map[*manifest.Object]*Workload
 	bySpace    map[string][]*Workload
-	Behind     map[*manifest.Object][]*Workload
+	Behind     map[*manifest.Object][]*Workload            // those that a Service selects
 	Covered    map[string]map[*Workload][]*manifest.Object // by kind of what selects pods
-	Routes     Hosts
-	Sidecars   Hosts // of VirtualServices for the mesh
-	Entries    Hosts // ServiceEntries
-	Attached   map[Key][]Attachment
-	RoutesTo   map[Key][]*manifest.Object // routes by the object that they lead to
-	RoutesOf   map[Key][]*manifest.Object // routes by their Gateway
-	rules      map[string]*Hosts          // DestinationRules by namespace
+	Routes     Hosts                                       // those that a proxy at the edge serves
+	Sidecars   Hosts                                       // of VirtualServices for the mesh
+	Entries    Hosts                                       // ServiceEntries
+	Attached   map[Key][]Attachment                        // by what a policy is attached to
+	RoutesTo   map[Key][]*manifest.Object                  // routes by the object that they lead to
+	RoutesOf   map[Key][]*manifest.Object                  // routes by their Gateway
+	rules      map[string]*Hosts                           // DestinationRules by namespace
 	scalers    map[Key][]*manifest.Object
 	Gateways   []*Workload        // those with the role
 	Files      []*manifest.Object // configurations of gateways outside of the cluster
@@ -55,6 +55,7 @@ type Attachment struct {
 	section string
 }
 
+// Edges are the graph's edges. Whoever asks first builds them.
 func (g *Graph) Edges() *Edges {
 	g.linked.once.Do(func() { g.linked.x = newEdges(g) })
 	return g.linked.x
@@ -68,7 +69,7 @@ func newEdges(g *Graph) *Edges {
 		scalers: map[Key][]*manifest.Object{}, MadeFor: map[string]Key{},
 	}
 	for _, o := range g.Workloads() {
-		w := &Workload{Object: o, labels: PodLabels(o)}
+		w := &Workload{Object: o, labels: podLabels(o)}
 		x.Workloads = append(x.Workloads, w)
 		x.WorkloadOf[o] = w
 		x.bySpace[o.Namespace] = append(x.bySpace[o.Namespace], w)
@@ -141,7 +142,7 @@ func (x *Edges) Selected(namespace string, selector map[string]any) []*Workload 
 	}
 	var found []*Workload
 	for _, w := range among {
-		if Selects(selector, w.labels) {
+		if selects(selector, w.labels) {
 			found = append(found, w)
 		}
 	}
@@ -208,7 +209,7 @@ func (x *Edges) attach() {
 				selector, _ := s.(map[string]any)
 				kind := fields.TextAt(s, "kind")
 				for _, o := range x.Graph.In(kind, p.Namespace) {
-					if Selects(selector, fields.MapAt(o.Root, "metadata.labels")) {
+					if selects(selector, fields.MapAt(o.Root, "metadata.labels")) {
 						k := Key{kind, o.Namespace, o.Name}
 						x.Attached[k] = append(x.Attached[k], Attachment{p, ""})
 					}

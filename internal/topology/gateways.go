@@ -36,8 +36,8 @@ func readings(o *manifest.Object, files *peer.Files) (list []Reading, problems [
 	return list, problems
 }
 
-// LeadsToModels is the product of the first configuration that leads to a model, ""
-// for none.
+// LeadsToModels is the product of the first configuration that leads to a model,
+// "" for none.
 func LeadsToModels(list []Reading) string {
 	for _, r := range list {
 		for _, route := range r.Gateway.Routes {

@@ -99,9 +99,9 @@ func AnyonesHost(host string) string {
 	return host
 }
 
-// HostOf is the host that a URL, or a host with or without port, names; "" for
+// hostOf is the host that a URL, or a host with or without port, names; "" for
 // none.
-func HostOf(text string) string {
+func hostOf(text string) string {
 	if !strings.Contains(text, "://") {
 		text = "//" + text
 	}
@@ -129,13 +129,13 @@ func declared(o *manifest.Object) (role Role, by string) {
 	return "", ""
 }
 
-// Bases are the places where a workload's containers call models, by their
+// bases are the places where a workload's containers call models, by their
 // environment, each once: hosts.
-func Bases(o *manifest.Object) []string {
+func bases(o *manifest.Object) []string {
 	var hosts []string
 	for _, c := range Containers(o) {
 		for _, e := range Envs(c.Root) {
-			if h := HostOf(e.Value); e.Value != "" && h != "" && slices.Contains(BaseNames, e.Name) && !slices.Contains(hosts, h) {
+			if h := hostOf(e.Value); e.Value != "" && h != "" && slices.Contains(BaseNames, e.Name) && !slices.Contains(hosts, h) {
 				hosts = append(hosts, h)
 			}
 		}
@@ -168,7 +168,7 @@ func calls(o *manifest.Object) string {
 			switch {
 			case slices.Contains(KeyNames, e.Name), slices.Contains(BaseNames, e.Name), slices.Contains(RetryNames, e.Name):
 				return "environment variable " + e.Name
-			case Provider(HostOf(e.Value)):
+			case Provider(hostOf(e.Value)):
 				return "environment variable " + e.Name + " names a provider's host"
 			}
 		}

@@ -7,7 +7,7 @@ func TestHosts(t *testing.T) {
 		"https://User:pass@API.OpenAI.com:443/v1": "api.openai.com", "llm.llm:4000": "llm.llm", "api.openai.com.": "api.openai.com",
 		"$(HOST)": "", "http://10.0.0.1:80": "", "": "", "http://[::1]/": "", "://": "", "http://%zz": "",
 	} {
-		if got := HostOf(in); got != want {
+		if got := hostOf(in); got != want {
 			t.Errorf("%s: %q", in, got)
 		}
 	}

@@ -245,7 +245,7 @@ func IngressBackends(o *manifest.Object) []IngressBackend {
 }
 
 var (
-	hostMatch  = regexp.MustCompile("Host\\(([^)]*)\\)")
+	hostMatch  = regexp.MustCompile(`Host\(([^)]*)\)`)
 	hostQuoted = regexp.MustCompile("[`\"]([^`\"]+)[`\"]")
 )
 

@@ -80,7 +80,7 @@ func (s *scope) role(o *manifest.Object, r Role, by string) {
 	s.g.roles[o] = RoleOf{Object: o.Ref(), Role: r, By: by}
 	s.mark(o, by)
 	if r == Client {
-		for _, h := range Bases(o) {
+		for _, h := range bases(o) {
 			s.hosts[h] = "called by " + o.Ref().String()
 		}
 	}
@@ -193,7 +193,7 @@ func (s *scope) pod(o *manifest.Object) {
 	for _, k := range workloadKinds[:4] {
 		for _, w := range s.g.In(k, o.Namespace) {
 			selector, _ := fields.Object(w.Root, "spec.selector")
-			if r := s.g.roles[w]; r.Role != "" && Selects(selector, PodLabels(o)) {
+			if r := s.g.roles[w]; r.Role != "" && selects(selector, podLabels(o)) {
 				s.role(o, r.Role, "pod of "+w.Ref().String())
 				return
 			}
@@ -215,9 +215,9 @@ func names(o *manifest.Object) []string {
 	return []string{full, full + ".svc", full + ".svc.cluster.local", o.Name}
 }
 
-// ServiceAt is the Service that a host names as seen from a namespace, nil for
+// serviceAt is the Service that a host names as seen from a namespace, nil for
 // none.
-func (g *Graph) ServiceAt(host, from string) *manifest.Object {
+func (g *Graph) serviceAt(host, from string) *manifest.Object {
 	host = strings.TrimSuffix(strings.TrimSuffix(host, ".cluster.local"), ".svc")
 	name, namespace, ok := strings.Cut(host, ".")
 	if !ok {
@@ -255,7 +255,7 @@ func (s *scope) caller(o *manifest.Object) *manifest.Object {
 		}
 		for _, w := range s.g.Workloads() {
 			short := n == o.Name // only from its own namespace
-			if s.g.roles[w].Role == Client && (!short || w.Namespace == o.Namespace) && slices.Contains(Bases(w), n) {
+			if s.g.roles[w].Role == Client && (!short || w.Namespace == o.Namespace) && slices.Contains(bases(w), n) {
 				return w
 			}
 		}
@@ -301,8 +301,8 @@ func (s *scope) pool(o *manifest.Object) {
 	}
 }
 
-// Backends are the names of what a rule of a route sends to.
-func Backends(rule any, namespace string) []manifest.Ref {
+// backends are the names of what a rule of a route sends to.
+func backends(rule any, namespace string) []manifest.Ref {
 	refs, _ := fields.List(rule, "backendRefs")
 	var list []manifest.Ref
 	for _, r := range refs {
@@ -328,7 +328,7 @@ func (s *scope) route(o *manifest.Object) {
 	}
 	rules, _ := fields.List(o.Root, "spec.rules")
 	for _, r := range rules {
-		for _, b := range Backends(r, o.Namespace) {
+		for _, b := range backends(r, o.Namespace) {
 			s.sends(o, b, len(rules) == 1)
 		}
 	}
@@ -355,7 +355,7 @@ func (g *Graph) Concerns(o *manifest.Object, each string, rule any) bool {
 
 // toModel says whether a backend of a rule is on the path.
 func (s *scope) toModel(o *manifest.Object, rule any) bool {
-	return slices.ContainsFunc(Backends(rule, o.Namespace), func(b manifest.Ref) bool {
+	return slices.ContainsFunc(backends(rule, o.Namespace), func(b manifest.Ref) bool {
 		if b.Kind == "" {
 			b.Kind = "Service"
 		}
@@ -438,9 +438,9 @@ func (s *scope) gateway(o *manifest.Object) {
 	}
 }
 
-// ServiceRefs are the names of the Services that an Ingress, an IngressRoute or
+// serviceRefs are the names of the Services that an Ingress, an IngressRoute or
 // an ApisixRoute sends to, each once.
-func ServiceRefs(o *manifest.Object) []manifest.Ref {
+func serviceRefs(o *manifest.Object) []manifest.Ref {
 	var list []manifest.Ref
 	add := func(v any, name, namespace string) {
 		r := manifest.Ref{Kind: "Service", Namespace: o.Namespace}
@@ -480,7 +480,7 @@ func (s *scope) ingress(o *manifest.Object) {
 			s.called[o] = true
 		}
 	}
-	refs := ServiceRefs(o)
+	refs := serviceRefs(o)
 	for _, r := range refs {
 		s.sends(o, r, len(refs) == 1)
 	}
@@ -529,7 +529,7 @@ func (s *scope) modelHost(host, from string) string {
 	if by := s.hosts[host]; by != "" && strings.Contains(host, ".") {
 		return "host " + host + ", " + by
 	}
-	if svc := s.g.ServiceAt(host, from); svc != nil && s.g.on[svc] != "" {
+	if svc := s.g.serviceAt(host, from); svc != nil && s.g.on[svc] != "" {
 		return "host of " + svc.Ref().String()
 	}
 	return ""
@@ -551,7 +551,7 @@ func (s *scope) mesh(o *manifest.Object) {
 	}
 	for _, r := range routes {
 		to := destinations(r)
-		if svc := s.g.ServiceAt(strings.Join(to, ""), o.Namespace); svc != nil && s.called[o] && len(routes) == 1 {
+		if svc := s.g.serviceAt(strings.Join(to, ""), o.Namespace); svc != nil && s.called[o] && len(routes) == 1 {
 			s.mark(svc, "behind "+o.Ref().String())
 			s.called[svc] = true
 		}

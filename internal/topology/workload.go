@@ -38,8 +38,8 @@ func PodSpec(o *manifest.Object) map[string]any {
 	return spec
 }
 
-// PodLabels are the labels of a workload's pods.
-func PodLabels(o *manifest.Object) map[string]any {
+// podLabels are the labels of a workload's pods.
+func podLabels(o *manifest.Object) map[string]any {
 	path := "spec.template.metadata.labels"
 	if o.Kind == "Pod" {
 		path = "metadata.labels"
@@ -106,7 +106,7 @@ func EnvOf(container map[string]any, name string) (Env, bool) {
 // Services are the Services that select a workload's pods.
 func (g *Graph) Services(o *manifest.Object) []*manifest.Object {
 	var list []*manifest.Object
-	labels := PodLabels(o)
+	labels := podLabels(o)
 	for _, s := range g.In("Service", o.Namespace) {
 		selector, _ := fields.Object(s.Root, "spec.selector")
 		if len(selector) > 0 && subset(selector, labels) {
@@ -128,7 +128,7 @@ func (g *Graph) Behind(service *manifest.Object) []*manifest.Object {
 // indexPods finds workloads by the labels of their pods.
 func (g *Graph) indexPods() {
 	for _, o := range g.Workloads() {
-		for k, v := range PodLabels(o) {
+		for k, v := range podLabels(o) {
 			at := [3]string{o.Namespace, k, fmt.Sprint(v)}
 			g.pods[at] = append(g.pods[at], o)
 		}
@@ -147,7 +147,7 @@ func (g *Graph) labelled(namespace string, labels map[string]any) []*manifest.Ob
 	}
 	var list []*manifest.Object
 	for _, o := range fewest {
-		if subset(labels, PodLabels(o)) {
+		if subset(labels, podLabels(o)) {
 			list = append(list, o)
 		}
 	}
@@ -163,10 +163,10 @@ func subset(part, whole map[string]any) bool {
 	return true
 }
 
-// Selects says whether a LabelSelector holds for labels: all of matchLabels and
+// selects says whether a LabelSelector holds for labels: all of matchLabels and
 // all of matchExpressions. An empty one selects everything, an absent one
 // nothing. A selector that cannot be read selects nothing.
-func Selects(selector map[string]any, labels map[string]any) bool {
+func selects(selector map[string]any, labels map[string]any) bool {
 	if selector == nil {
 		return false
 	}

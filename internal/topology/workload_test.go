@@ -22,7 +22,7 @@ func TestSelects(t *testing.T) {
 		{"an operator there is not", map[string]any{"matchExpressions": []any{map[string]any{"key": "tier", "operator": "Near"}}}, false},
 		{"what cannot be read", map[string]any{"matchExpressions": "all"}, false},
 	} {
-		if Selects(c.selector, labels) != c.want {
+		if selects(c.selector, labels) != c.want {
 			t.Error(c.name)
 		}
 	}
