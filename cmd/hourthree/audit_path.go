@@ -7,9 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/collect"
 	"github.com/hourthree/hourthree/internal/render"
+	"github.com/hourthree/hourthree/internal/retrypath"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 func auditPath() *cobra.Command {
@@ -24,11 +25,11 @@ WORKLOAD is NAME, NAMESPACE/NAME or KIND/NAMESPACE/NAME.`,
 			if err := in.check(c); err != nil {
 				return err
 			}
-			g, err := graph(c.Context(), in.options(c.InOrStdin(), args[1:]), c.ErrOrStderr())
+			all, err := pathsOf(c.Context(), in.options(c.InOrStdin(), args[1:]), c.ErrOrStderr())
 			if err != nil {
 				return err
 			}
-			paths, err := audit.PathOf(g, args[0])
+			paths, err := all.Named(args[0])
 			if err != nil {
 				return err
 			}
@@ -36,7 +37,7 @@ WORKLOAD is NAME, NAMESPACE/NAME or KIND/NAMESPACE/NAME.`,
 				return render.PathsJSON(c.OutOrStdout(), paths)
 			}
 			var text strings.Builder
-			if err := audit.Tree(&text, paths, screenOf(c.OutOrStdout()).Width); err != nil {
+			if err := retrypath.Tree(&text, paths, screenOf(c.OutOrStdout()).Width); err != nil {
 				return err
 			}
 			_, err = io.WriteString(c.OutOrStdout(), render.Inert(text.String()))
@@ -48,8 +49,8 @@ WORKLOAD is NAME, NAMESPACE/NAME or KIND/NAMESPACE/NAME.`,
 	return c
 }
 
-// graph reads the input; its faults and gaps go to notes.
-func graph(ctx context.Context, o collect.Options, notes io.Writer) (*audit.Graph, error) {
+// pathsOf reads the input; its faults and gaps go to notes.
+func pathsOf(ctx context.Context, o collect.Options, notes io.Writer) (*retrypath.Paths, error) {
 	in, err := collect.Read(ctx, o)
 	if err != nil {
 		return nil, err
@@ -57,5 +58,5 @@ func graph(ctx context.Context, o collect.Options, notes io.Writer) (*audit.Grap
 	if err := render.Notes(notes, in.Input); err != nil {
 		return nil, err
 	}
-	return audit.NewGraph(in.Objects, audit.Options{Context: in.Namespace}), nil
+	return retrypath.New(topology.New(in.Objects, in.Namespace)), nil
 }

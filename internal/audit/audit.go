@@ -6,8 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/incident"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // Options select and tune.
@@ -30,12 +32,12 @@ type Input struct {
 	// Gaps are the kinds that could not be read from a cluster.
 	Gaps []Gap
 	// Served are the kinds that the cluster serves; nil when no cluster was read.
-	Served []Resource
+	Served []topology.Resource
 }
 
 // Gap is a kind that could not be read, or only in part.
 type Gap struct {
-	Resource
+	topology.Resource
 	Reason Reason
 	Detail string
 }
@@ -48,8 +50,8 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{g: NewGraph(in.Objects, opt), in: in, served: kindsServed(in.Served), citing: map[string][]string{}}
-	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: slices.Concat(misdeclared(r.g), in.Problems, r.g.problems), Roles: r.g.Roles(), Empty: !r.g.Any()}
+	r := &run{g: gather(in.Objects, opt), in: in, served: kindsServed(in.Served), citing: map[string][]string{}}
+	r.report = Report{Findings: []Finding{}, Open: []Open{}, Problems: slices.Concat(topology.Misdeclared(r.g.Graph), in.Problems, r.g.Unread()), Roles: r.g.Roles(), Empty: !r.g.Any()}
 	for _, c := range checks {
 		if err := r.check(ctx, c); err != nil {
 			return nil, err
@@ -71,7 +73,7 @@ func Run(ctx context.Context, in Input, opt Options) (*Report, error) {
 
 // run is one audit while it goes on.
 type run struct {
-	g       *Graph
+	g       *evidence
 	in      Input
 	served  map[string]bool // nil: no cluster was read
 	report  Report
@@ -80,7 +82,7 @@ type run struct {
 }
 
 // kindsServed are the kinds that a cluster serves, by group and kind.
-func kindsServed(list []Resource) map[string]bool {
+func kindsServed(list []topology.Resource) map[string]bool {
 	if list == nil {
 		return nil
 	}
@@ -129,7 +131,7 @@ func (r *run) applies(o *manifest.Object) bool {
 func (r *run) gaps(c *Check) *undecided {
 	var stop *undecided
 	for _, gap := range r.in.Gaps {
-		if !slices.ContainsFunc(c.Resources, func(k Resource) bool { return k.Group == gap.Group && k.Kind == gap.Kind }) {
+		if !slices.ContainsFunc(c.Resources, func(k topology.Resource) bool { return k.Group == gap.Group && k.Kind == gap.Kind }) {
 			continue
 		}
 		u := &undecided{gap.Reason, gap.detail()}
@@ -165,7 +167,7 @@ func (g Gap) detail() string {
 
 // one decides a check for an object.
 func (r *run) one(ctx context.Context, c *Check, o *manifest.Object) error {
-	if c.Live && o.Root["status"] == nil && kindOf(o) != "Node" {
+	if c.Live && o.Root["status"] == nil && topology.KindOf(o) != "Node" {
 		r.open(c, o, &undecided{NoLiveData, "needs the status that the object has in a running cluster"})
 		return nil
 	}
@@ -190,11 +192,11 @@ func (r *run) one(ctx context.Context, c *Check, o *manifest.Object) error {
 
 // pruned says that a field may be absent because the cluster does not know it.
 func (r *run) pruned(c *Check, o *manifest.Object) bool {
-	if c.Channel == "" || !o.Origin.Live || r.served == nil || r.served[groups[c.Channel]+"/"+c.Channel] {
+	if c.Channel == "" || !o.Origin.Live || r.served == nil || r.served[topology.GroupOf(c.Channel)+"/"+c.Channel] {
 		return false
 	}
 	list, _ := r.g.elements(o, c.Each)
-	return !slices.ContainsFunc(list, func(e element) bool { v, _ := Value(e.it, c.Field); return v != nil })
+	return !slices.ContainsFunc(list, func(e element) bool { v, _ := fields.Value(e.it, c.Field); return v != nil })
 }
 
 func (r *run) open(c *Check, o *manifest.Object, u *undecided) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // SchemaVersion is of the JSON output, which is also what a baseline is. It
@@ -34,14 +35,14 @@ type Baseline struct {
 
 // Past is a finding of a baseline.
 type Past struct {
-	Key       string       `json:"key"`
-	ID        string       `json:"check"`
-	Severity  Severity     `json:"severity"`
-	Title     string       `json:"title"`
-	State     State        `json:"state"`
-	Object    manifest.Ref `json:"object"`
-	Container string       `json:"container,omitempty"`
-	Place     Place        `json:"place"`
+	Key       string         `json:"key"`
+	ID        string         `json:"check"`
+	Severity  Severity       `json:"severity"`
+	Title     string         `json:"title"`
+	State     State          `json:"state"`
+	Object    manifest.Ref   `json:"object"`
+	Container string         `json:"container,omitempty"`
+	Place     topology.Place `json:"place"`
 }
 
 // Diff is what became of a baseline's findings; what is new or unchanged is

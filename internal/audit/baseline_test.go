@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 func TestReadBaselineRefuses(t *testing.T) {
@@ -44,7 +45,7 @@ func FuzzReadBaseline(f *testing.F) {
 
 func TestCompare(t *testing.T) {
 	past := func(key string, s State) Past {
-		return Past{Key: key, ID: "RTY-" + key, State: s, Severity: High, Object: manifest.Ref{Kind: "K", Namespace: "n" + key, Name: key}, Place: Place{File: key + ".yaml"}}
+		return Past{Key: key, ID: "RTY-" + key, State: s, Severity: High, Object: manifest.Ref{Kind: "K", Namespace: "n" + key, Name: key}, Place: topology.Place{File: key + ".yaml"}}
 	}
 	now := func(key string, s State) Finding {
 		return Finding{Key: key, ID: "RTY-" + key, State: s, Severity: High}

@@ -112,7 +112,7 @@ func manyObjects(n int, together bool) string {
 	return strings.Join(all, "\n---\n")
 }
 
-func allRules(tb testing.TB, g *Graph) (hits int) {
+func allRules(tb testing.TB, g *evidence) (hits int) {
 	tb.Helper()
 	for id, rule := range rules() {
 		for _, kind := range reported(tb, id) {
@@ -131,13 +131,13 @@ func BenchmarkGraphRules(b *testing.B) {
 			name := map[bool]string{false: "apart", true: "together"}[together]
 			b.Run(fmt.Sprintf("%s/%d/graph", name, n), func(b *testing.B) {
 				for b.Loop() {
-					NewGraph(list, Options{})
+					gather(list, Options{})
 				}
 			})
 			b.Run(fmt.Sprintf("%s/%d/rules", name, n), func(b *testing.B) {
 				for b.Loop() {
 					b.StopTimer()
-					g := NewGraph(list, Options{})
+					g := gather(list, Options{})
 					b.StartTimer()
 					if allRules(b, g) == 0 {
 						b.Fatal("nothing was found")

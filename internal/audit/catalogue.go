@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 //go:generate go run ./gen
@@ -249,7 +250,7 @@ func (c *Check) validate(wrong func(format string, args ...any)) {
 		wrong("scope object has a CEL expression, the others have a rule")
 	}
 	for _, kind := range c.Kinds {
-		if c.Scope != "gateway" && !slices.Contains(products, kind) && !slices.ContainsFunc(c.Resources, func(r Resource) bool { return r.Kind == kind }) {
+		if c.Scope != "gateway" && !slices.Contains(products, kind) && !slices.ContainsFunc(c.Resources, func(r topology.Resource) bool { return r.Kind == kind }) {
 			wrong("kind %s is not among its resources", kind)
 		}
 	}

@@ -14,6 +14,9 @@ import (
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/ext"
+
+	"github.com/hourthree/hourthree/internal/fields"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // The expressions of checks are CEL with these variables:
@@ -63,25 +66,25 @@ var readers = []struct {
 	result *cel.Type
 	read   func(root any, path string) (any, error)
 }{
-	{"get", cel.DynType, Value},
-	{"set", cel.BoolType, func(x any, p string) (any, error) { v, err := Value(x, p); return v != nil, err }},
-	{"num", cel.DoubleType, func(x any, p string) (any, error) { return Number(x, p) }},
-	{"str", cel.StringType, func(x any, p string) (any, error) { return Text(x, p) }},
-	{"lst", cel.ListType(cel.DynType), func(x any, p string) (any, error) { return list(List(x, p)) }},
-	{"dur", cel.DoubleType, func(x any, p string) (any, error) { d, err := Duration(x, p); return d.Seconds(), err }},
-	{"qty", cel.DoubleType, func(x any, p string) (any, error) { return Quantity(x, p) }},
-	{"words", words, func(x any, p string) (any, error) { return list(Words(x, p)) }},
+	{"get", cel.DynType, fields.Value},
+	{"set", cel.BoolType, func(x any, p string) (any, error) { v, err := fields.Value(x, p); return v != nil, err }},
+	{"num", cel.DoubleType, func(x any, p string) (any, error) { return fields.Number(x, p) }},
+	{"str", cel.StringType, func(x any, p string) (any, error) { return fields.Text(x, p) }},
+	{"lst", cel.ListType(cel.DynType), func(x any, p string) (any, error) { return list(fields.List(x, p)) }},
+	{"dur", cel.DoubleType, func(x any, p string) (any, error) { d, err := fields.Duration(x, p); return d.Seconds(), err }},
+	{"qty", cel.DoubleType, func(x any, p string) (any, error) { return fields.Quantity(x, p) }},
+	{"words", words, func(x any, p string) (any, error) { return list(fields.Words(x, p)) }},
 	{"classes", words, classes},
-	{"ann", cel.StringType, func(x any, k string) (any, error) { return Text(x, "metadata.annotations["+k+"]") }},
+	{"ann", cel.StringType, func(x any, k string) (any, error) { return fields.Text(x, "metadata.annotations["+k+"]") }},
 	{"env", cel.StringType, envValue},
 	{"envnum", cel.DoubleType, envNumber},
 	{"keys", words, func(x any, p string) (any, error) {
-		m, err := Object(x, p)
+		m, err := fields.Object(x, p)
 		return append([]string{}, slices.Sorted(maps.Keys(m))...), err
 	}},
 	{"vals", cel.ListType(cel.DynType), values},
 	{"show", cel.StringType, shownAt},
-	{"hasenv", cel.BoolType, func(c any, n string) (any, error) { _, ok := EnvOf(object(c), n); return ok, nil }},
+	{"hasenv", cel.BoolType, func(c any, n string) (any, error) { _, ok := topology.EnvOf(object(c), n); return ok, nil }},
 }
 
 var words = cel.ListType(cel.StringType)
@@ -94,7 +97,7 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 		cel.CrossTypeNumericComparisons(true), ext.Strings(ext.StringsVersion(0)),
 		cel.Function("num", cel.Overload("num_or", []*cel.Type{cel.DynType, cel.StringType, cel.DoubleType}, cel.DoubleType,
 			cel.FunctionBinding(func(a ...ref.Val) ref.Val { return numberOr(native(a[0]), a[1].Value().(string), a[2]) }))),
-		unary("repo", cel.DynType, cel.StringType, func(c any) (any, error) { image, err := Text(c, "image"); return withoutRegistry(image), err }),
+		unary("repo", cel.DynType, cel.StringType, func(c any) (any, error) { image, err := fields.Text(c, "image"); return withoutRegistry(image), err }),
 		unary("keysin", cel.DynType, words, func(c any) (any, error) { return literalKeys(object(c)), nil }),
 		unary("bare", cel.StringType, cel.StringType, func(s any) (any, error) { return quotes.ReplaceAllString(s.(string), ""), nil }),
 	}
@@ -136,41 +139,41 @@ func value(v any, err error) ref.Val {
 }
 
 func numberOr(root any, path string, absent ref.Val) ref.Val {
-	if v, err := Value(root, path); v == nil && err == nil {
+	if v, err := fields.Value(root, path); v == nil && err == nil {
 		return absent
 	}
-	return value(Number(root, path))
+	return value(fields.Number(root, path))
 }
 
 func classes(root any, path string) (any, error) {
-	words, err := Words(root, path)
+	words, err := fields.Words(root, path)
 	names := []string{}
-	for _, c := range RetryClasses(words) {
+	for _, c := range topology.RetryClasses(words) {
 		names = append(names, string(c))
 	}
 	return names, err
 }
 
 func envValue(container any, name string) (any, error) {
-	e, _ := EnvOf(object(container), name)
+	e, _ := topology.EnvOf(object(container), name)
 	return e.Value, nil
 }
 
 // envNumber reads a variable's number. The error does not show the value.
 func envNumber(container any, name string) (any, error) {
-	e, _ := EnvOf(object(container), name)
+	e, _ := topology.EnvOf(object(container), name)
 	if e.Value == "" {
 		return 0.0, nil
 	}
 	n, err := strconv.ParseFloat(e.Value, 64)
 	if err != nil {
-		return 0.0, fault(e.Path+".value of "+name, "a number")
+		return 0.0, fields.Not(e.Path+".value of "+name, "a number")
 	}
 	return n, nil
 }
 
 func values(root any, path string) (any, error) {
-	v, err := Value(root, path)
+	v, err := fields.Value(root, path)
 	if err != nil {
 		return nil, err
 	}
@@ -181,23 +184,23 @@ func values(root any, path string) (any, error) {
 		}
 		return all, nil
 	}
-	return list(List(root, path))
+	return list(fields.List(root, path))
 }
 
 // shownAt is a value as a finding shows it.
 func shownAt(root any, path string) (any, error) {
-	v, err := Value(root, path)
+	v, err := fields.Value(root, path)
 	switch v := v.(type) {
 	case nil:
 		return "unset", err
 	case string:
-		return short(v), nil
+		return fields.Short(v), nil
 	case []any:
-		words, err := Words(root, path)
+		words, err := fields.Words(root, path)
 		if err != nil {
 			return observed(path, v, nil), nil
 		}
-		return short("[" + strings.Join(words, ", ") + "]"), nil
+		return fields.Short("[" + strings.Join(words, ", ") + "]"), nil
 	}
 	return observed(path, v, nil), nil
 }
@@ -209,8 +212,8 @@ var noKeys = []string{"", "empty", "none", "null", "dummy", "fake", "unused", "n
 // key as a literal.
 func literalKeys(container map[string]any) []string {
 	names := []string{}
-	for _, e := range Envs(container) {
-		if slices.Contains(keyNames, e.Name) && !slices.Contains(noKeys, strings.ToLower(e.Value)) && !strings.HasPrefix(e.Value, "$(") && !slices.Contains(names, e.Name) {
+	for _, e := range topology.Envs(container) {
+		if slices.Contains(topology.KeyNames, e.Name) && !slices.Contains(noKeys, strings.ToLower(e.Value)) && !strings.HasPrefix(e.Value, "$(") && !slices.Contains(names, e.Name) {
 			names = append(names, e.Name)
 		}
 	}
@@ -219,7 +222,7 @@ func literalKeys(container map[string]any) []string {
 
 // withoutRegistry is a repository without the host it is at.
 func withoutRegistry(image string) string {
-	name := Repository(image)
+	name := topology.Repository(image)
 	if host, rest, ok := strings.Cut(name, "/"); ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
 		return rest
 	}

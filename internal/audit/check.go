@@ -1,16 +1,21 @@
 // Package audit finds in a set of Kubernetes objects and gateway configurations
-// the conditions that exposed others to an outage. It normalises the objects,
-// finds which of them serve models, builds the graph of routes, policies and
-// workloads, evaluates the checks of its catalogue, and applies waivers. It is
-// pure: it reads no file and no cluster, and the same input gives the same
-// report, byte for byte.
+// the conditions that exposed others to an outage. It decides which checks of
+// its catalogue fail where, what could not be decided and why, and which findings
+// somebody waived or a baseline had. It never finds out what objects mean to each
+// other, which topology does, nor what retries come to on a path, which retrypath
+// does. Its callers are the command, collect, render and mcpserver. It is pure: it
+// reads no file and no cluster, and the same input gives the same report, byte for
+// byte.
 //
 // A check is data: checks/*.yaml. Where one object tells, its condition is a CEL
 // expression there; where several are needed, it is a Rule in Go under the same
 // id.
 package audit
 
-import "github.com/hourthree/hourthree/internal/manifest"
+import (
+	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
+)
 
 // Check is one condition that the audit looks for.
 type Check struct {
@@ -22,10 +27,10 @@ type Check struct {
 	// Scope is what is needed to decide it: object, graph, path or gateway.
 	Scope string `yaml:"scope" json:"scope"`
 	// Live checks need the status of a running cluster.
-	Live       bool       `yaml:"live,omitempty" json:"live,omitempty"`
-	Confidence string     `yaml:"confidence" json:"confidence"` // high, medium or low
-	Kinds      []string   `yaml:"kinds" json:"kinds"`           // of the objects it reports on
-	Resources  []Resource `yaml:"resources" json:"resources"`   // what must be readable to decide it
+	Live       bool                `yaml:"live,omitempty" json:"live,omitempty"`
+	Confidence string              `yaml:"confidence" json:"confidence"` // high, medium or low
+	Kinds      []string            `yaml:"kinds" json:"kinds"`           // of the objects it reports on
+	Resources  []topology.Resource `yaml:"resources" json:"resources"`   // what must be readable to decide it
 	// Channel is the kind whose presence in a cluster shows that the version of the
 	// API is installed that has the field; without it a live object cannot have it.
 	Channel string `yaml:"channel,omitempty" json:"channel,omitempty"`
@@ -51,14 +56,6 @@ type Check struct {
 	Drill     string   `yaml:"drill,omitempty" json:"drill,omitempty"` // that shows it
 }
 
-// Resource is a kind of object and how the API server names it.
-type Resource struct {
-	Group   string `yaml:"group" json:"group"`
-	Version string `yaml:"version" json:"version"`
-	Kind    string `yaml:"kind" json:"kind"`
-	Plural  string `yaml:"plural" json:"plural"`
-}
-
 // Severity is how much a finding weighs.
 type Severity uint8
 
@@ -72,7 +69,7 @@ const (
 
 // Rule decides a check for one object of its kinds. It has no side effects and
 // keeps nothing.
-type Rule func(g *Graph, o *manifest.Object) []Hit
+type Rule func(g *evidence, o *manifest.Object) []Hit
 
 // Hit is one place where a condition holds.
 type Hit struct {

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 const virtualService = `
@@ -137,13 +138,13 @@ spec: {rules: [{%s backendRefs: [{name: a}]}]}
 
 // A field of the experimental channel that a cluster drops is not a pass.
 func TestAFieldThatTheClusterDoesNotKnow(t *testing.T) {
-	served := []Resource{resourceOf(t, "HTTPRoute")}
+	served := []topology.Resource{resourceOf(t, "HTTPRoute")}
 	with := append(slices.Clone(served), resourceOf(t, "XBackendTrafficPolicy"))
 	for _, c := range []struct {
 		name   string
 		field  string
 		live   bool
-		served []Resource
+		served []topology.Resource
 		want   Reason
 		passes int
 	}{
@@ -169,13 +170,13 @@ func TestAFieldThatTheClusterDoesNotKnow(t *testing.T) {
 	}
 }
 
-func resourceOf(t *testing.T, kind string) Resource {
+func resourceOf(t *testing.T, kind string) topology.Resource {
 	t.Helper()
-	i := slices.IndexFunc(resources, func(r Resource) bool { return r.Kind == kind })
+	i := slices.IndexFunc(topology.Resources(), func(r topology.Resource) bool { return r.Kind == kind })
 	if i < 0 {
 		t.Fatal(kind)
 	}
-	return resources[i]
+	return topology.Resources()[i]
 }
 
 // A check of the status is not passed by a manifest that has none.
@@ -316,7 +317,7 @@ func TestTheReportDoesNotDependOnTheOrder(t *testing.T) {
 
 // pairs counts the checks that apply to each object, by the catalogue alone.
 func pairs(list []*manifest.Object) (n int) {
-	g := NewGraph(list, Options{})
+	g := topology.New(list, "")
 	for _, o := range g.Objects() {
 		for _, c := range Catalogue() {
 			for _, r := range c.Resources {
@@ -432,8 +433,8 @@ func TestARuleThatCannotTell(t *testing.T) {
 		reason Reason
 		detail string
 	}{
-		{func(*Graph, *manifest.Object) []Hit { panic("lost") }, Unreadable, "the rule gave up: lost"},
-		{func(*Graph, *manifest.Object) []Hit {
+		{func(*evidence, *manifest.Object) []Hit { panic("lost") }, Unreadable, "the rule gave up: lost"},
+		{func(*evidence, *manifest.Object) []Hit {
 			return []Hit{{Path: "a"}, {Open: Forbidden, Observed: "a Secret"}}
 		}, Forbidden, "a Secret"},
 	} {
@@ -450,7 +451,7 @@ func TestARuleThatCannotTell(t *testing.T) {
 func TestAHitOutsideOfThePathIsDropped(t *testing.T) {
 	list := objects(t, fmt.Sprintf(virtualService, `{route: [{destination: {host: shop}}]}
   - {route: [{destination: {host: api.openai.com}}]}`))
-	with("CBK-001", func(*Graph, *manifest.Object) []Hit {
+	with("CBK-001", func(*evidence, *manifest.Object) []Hit {
 		return []Hit{{Path: "spec.http[0].route"}, {Path: "spec.http[1].route"}, {Path: "spec.hosts"}}
 	}, func() {
 		r := run1(t, Input{Objects: list}, Options{Checks: []string{"CBK-001"}})
@@ -521,7 +522,7 @@ func TestObserved(t *testing.T) {
 
 // A configuration in a ConfigMap that cannot be read is not a pass.
 func TestADocumentThatCannotBeRead(t *testing.T) {
-	for name, text := range map[string]string{"broken": "model_list: [", "long": "a: " + strings.Repeat("x", maxDocument)} {
+	for name, text := range map[string]string{"broken": "model_list: [", "long": "a: " + strings.Repeat("x", 1<<20)} {
 		list := objects(t, `
 apiVersion: v1
 kind: ConfigMap

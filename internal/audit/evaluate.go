@@ -12,7 +12,9 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/interpreter"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // maxHits bounds the places of one object that a check reports: more of the same
@@ -38,7 +40,7 @@ type element struct {
 
 // decide says where a check's condition holds for an object. An error that is no
 // undecided ends the audit.
-func (g *Graph) decide(ctx context.Context, c *Check, o *manifest.Object) ([]Hit, error) {
+func (g *evidence) decide(ctx context.Context, c *Check, o *manifest.Object) ([]Hit, error) {
 	if c.When == "" {
 		return g.rule(c, o)
 	}
@@ -54,7 +56,7 @@ func (g *Graph) decide(ctx context.Context, c *Check, o *manifest.Object) ([]Hit
 	var open error
 	var spent uint64
 	for _, e := range list {
-		if !g.concerns(o, c.Each, e.it) {
+		if !g.Concerns(o, c.Each, e.it) {
 			continue
 		}
 		s := &scene{g, o, e}
@@ -91,7 +93,7 @@ func failed(err error, path string) *undecided {
 	if path != "" {
 		where = "in " + path + ": "
 	}
-	var bad *unreadable
+	var bad *fields.Mismatch
 	if errors.As(err, &bad) {
 		return &undecided{Unreadable, where + bad.Error()}
 	}
@@ -100,7 +102,7 @@ func failed(err error, path string) *undecided {
 
 // rule asks the Rule in Go. A panic of it is a fault of the rule that one object
 // shows, and must not cost the findings of the others.
-func (g *Graph) rule(c *Check, o *manifest.Object) (hits []Hit, err error) {
+func (g *evidence) rule(c *Check, o *manifest.Object) (hits []Hit, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			hits, err = nil, &undecided{Unreadable, fmt.Sprintf("the rule gave up: %v", p)}
@@ -120,17 +122,17 @@ var routeRule = regexp.MustCompile(`^(spec\.(?:http|rules)\[)[0-9]+\]`)
 
 // about says whether a path is outside of the rules of a route, or in one that is
 // about models.
-func (g *Graph) about(o *manifest.Object, path string) bool {
+func (g *evidence) about(o *manifest.Object, path string) bool {
 	m := routeRule.FindStringSubmatch(path)
 	if m == nil {
 		return true
 	}
-	rule, _ := Value(o.Root, m[0])
-	return g.concerns(o, m[1]+"]", rule)
+	rule, _ := fields.Value(o.Root, m[0])
+	return g.Concerns(o, m[1]+"]", rule)
 }
 
 // elements are what a check's each names in an object.
-func (g *Graph) elements(o *manifest.Object, each string) ([]element, error) {
+func (g *evidence) elements(o *manifest.Object, each string) ([]element, error) {
 	switch each {
 	case "":
 		return []element{{it: o.Root}}, nil
@@ -150,13 +152,13 @@ func (g *Graph) elements(o *manifest.Object, each string) ([]element, error) {
 	for part := range strings.SplitSeq(strings.TrimSuffix(each, "[]"), "[].") {
 		var next []element
 		for _, e := range list {
-			all, err := List(e.it, part)
+			all, err := fields.List(e.it, part)
 			if err != nil {
 				return nil, err
 			}
 			for i, v := range all {
 				path := strings.TrimPrefix(e.path+"."+part, ".") + "[" + strconv.Itoa(i) + "]"
-				name, _ := Text(v, "name")
+				name, _ := fields.Text(v, "name")
 				next = append(next, element{it: v, path: path, at: name})
 			}
 		}
@@ -168,18 +170,18 @@ func (g *Graph) elements(o *manifest.Object, each string) ([]element, error) {
 // containersOf reads them strictly: what is no list of objects is no empty list.
 func containersOf(o *manifest.Object) ([]element, error) {
 	for _, field := range []string{"containers", "initContainers"} {
-		all, err := List(o.Root, podPath(o)+"."+field)
+		all, err := fields.List(o.Root, topology.PodPath(o)+"."+field)
 		if err != nil {
 			return nil, err
 		}
 		for i, c := range all {
 			if _, ok := c.(map[string]any); !ok {
-				return nil, fault(fmt.Sprintf("%s.%s[%d]", podPath(o), field, i), "an object")
+				return nil, fields.Not(fmt.Sprintf("%s.%s[%d]", topology.PodPath(o), field, i), "an object")
 			}
 		}
 	}
 	var list []element
-	for _, c := range Containers(o) {
+	for _, c := range topology.Containers(o) {
 		list = append(list, element{it: c.Root, path: c.Path, at: c.Name, container: c.Name, init: c.Init})
 	}
 	return list, nil
@@ -187,7 +189,7 @@ func containersOf(o *manifest.Object) ([]element, error) {
 
 // scene is what an expression sees.
 type scene struct {
-	g *Graph
+	g *evidence
 	o *manifest.Object
 	e element
 }
@@ -206,9 +208,9 @@ func (s *scene) ResolveName(name string) (any, bool) {
 	case "init":
 		return s.e.init, true
 	case "beside":
-		return s.g.beside(s.o), true
+		return s.g.Beside(s.o), true
 	case "about":
-		expr, _ := Text(s.e.it, "expr")
+		expr, _ := fields.Text(s.e.it, "expr")
 		return s.g.AboutModels(expr), true
 	}
 	return nil, false
@@ -217,7 +219,7 @@ func (s *scene) ResolveName(name string) (any, bool) {
 // Parent is none.
 func (s *scene) Parent() interpreter.Activation { return nil }
 
-func (g *Graph) hit(c *Check, shows cel.Program, s *scene) Hit {
+func (g *evidence) hit(c *Check, shows cel.Program, s *scene) Hit {
 	h := Hit{Container: s.e.container, Path: s.e.path}
 	if c.Field != "" {
 		h.Path = strings.TrimPrefix(s.e.path+"."+c.Field, ".")
@@ -226,13 +228,13 @@ func (g *Graph) hit(c *Check, shows cel.Program, s *scene) Hit {
 		}
 	}
 	if shows == nil {
-		v, err := Value(s.e.it, c.Field)
+		v, err := fields.Value(s.e.it, c.Field)
 		h.Observed = observed(h.Path, v, err)
 		return h
 	}
 	if out, _, err := shows.Eval(s); err == nil {
 		h.Observed, _ = out.Value().(string)
-		h.Observed = short(h.Observed)
+		h.Observed = fields.Short(h.Observed)
 	} else {
 		h.Observed = "cannot be shown"
 	}
@@ -252,7 +254,7 @@ func observed(path string, v any, err error) string {
 		if secretive(path) {
 			return "set"
 		}
-		return short(v)
+		return fields.Short(v)
 	case bool:
 		return strconv.FormatBool(v)
 	case float64:
@@ -267,7 +269,7 @@ func observed(path string, v any, err error) string {
 
 // secretive are the places whose text may be a secret.
 func secretive(path string) bool {
-	for _, s := range cut(path) {
+	for _, s := range fields.Cut(path) {
 		switch strings.ToLower(s) {
 		case "env", "envfrom", "args", "command", "data", "stringdata", "binarydata":
 			return true
@@ -281,14 +283,4 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return strconv.Itoa(n) + " " + many
-}
-
-// short bounds what a finding shows, and keeps it on one line.
-func short(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	const most = 160
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
 }

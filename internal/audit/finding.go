@@ -1,6 +1,9 @@
 package audit
 
-import "github.com/hourthree/hourthree/internal/manifest"
+import (
+	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
+)
 
 // State is what came of a check for an object.
 type State string
@@ -40,7 +43,7 @@ type Finding struct {
 	State     State          `json:"state"` // fail or waived
 	Object    manifest.Ref   `json:"object"`
 	Container string         `json:"container,omitempty"`
-	Place     Place          `json:"place"`
+	Place     topology.Place `json:"place"`
 	Path      string         `json:"path,omitempty"`
 	Observed  string         `json:"observed"`
 	Expected  string         `json:"expected"`
@@ -53,20 +56,12 @@ type Finding struct {
 	on *manifest.Object // that it is about, for counting: two may have one name
 }
 
-// Place is where a field stands.
-type Place struct {
-	File   string `json:"file"`
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
-	Live   bool   `json:"live,omitempty"`
-}
-
 // RelatedPlace is another place that belongs to a finding.
 type RelatedPlace struct {
-	Object manifest.Ref `json:"object"`
-	Place  Place        `json:"place"`
-	Path   string       `json:"path,omitempty"`
-	Note   string       `json:"note"`
+	Object manifest.Ref   `json:"object"`
+	Place  topology.Place `json:"place"`
+	Path   string         `json:"path,omitempty"`
+	Note   string         `json:"note"`
 }
 
 // Open says that a check could not be decided, for an object or as a whole.
@@ -79,15 +74,15 @@ type Open struct {
 
 // Waiver is somebody's decision to live with a finding.
 type Waiver struct {
-	Check     string `yaml:"check" json:"check"`
-	Kind      string `yaml:"kind,omitempty" json:"kind,omitempty"`
-	Namespace string `yaml:"namespace,omitempty" json:"namespace,omitempty"` // glob
-	Name      string `yaml:"name,omitempty" json:"name,omitempty"`           // glob
-	Container string `yaml:"container,omitempty" json:"container,omitempty"`
-	Reason    string `yaml:"reason" json:"reason"`
-	Until     string `yaml:"until" json:"until"` // 2006-01-02, the last day
-	Place     Place  `yaml:"-" json:"place"`
-	Inline    bool   `yaml:"-" json:"inline,omitempty"` // an annotation of the object
+	Check     string         `yaml:"check" json:"check"`
+	Kind      string         `yaml:"kind,omitempty" json:"kind,omitempty"`
+	Namespace string         `yaml:"namespace,omitempty" json:"namespace,omitempty"` // glob
+	Name      string         `yaml:"name,omitempty" json:"name,omitempty"`           // glob
+	Container string         `yaml:"container,omitempty" json:"container,omitempty"`
+	Reason    string         `yaml:"reason" json:"reason"`
+	Until     string         `yaml:"until" json:"until"` // 2006-01-02, the last day
+	Place     topology.Place `yaml:"-" json:"place"`
+	Inline    bool           `yaml:"-" json:"inline,omitempty"` // an annotation of the object
 }
 
 // Report is what an audit found. Lists are sorted, most severe first, then by
@@ -99,7 +94,7 @@ type Report struct {
 	Coverage Coverage           `json:"coverage"`
 	Passed   []Passed           `json:"-"`
 	// Roles are the workloads that were found to serve or call models.
-	Roles []RoleOf `json:"roles"`
+	Roles []topology.RoleOf `json:"roles"`
 	// Empty says that none of the objects was found to be on the way to a model, so
 	// that no check applied.
 	Empty bool `json:"-"`
@@ -122,22 +117,4 @@ type Coverage struct {
 	// Percent of the pairs that apply which were decided, 0 to 100; 100 where
 	// nothing applies.
 	Percent int `json:"percent"`
-}
-
-// Role is a workload's part on the way to a model.
-type Role string
-
-// The roles.
-const (
-	Client  Role = "client"
-	Gateway Role = "gateway"
-	Server  Role = "server"
-	Picker  Role = "epp" // the endpoint picker of an InferencePool
-)
-
-// RoleOf says which role a workload was found to have, and by what.
-type RoleOf struct {
-	Object manifest.Ref `json:"object"`
-	Role   Role         `json:"role"`
-	By     string       `json:"by"`
 }

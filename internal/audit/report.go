@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // cited bounds the incidents of a finding.
@@ -18,7 +19,7 @@ const cited = 5
 func (r *run) finding(c *Check, o *manifest.Object, h Hit) Finding {
 	f := Finding{
 		Key: keyOf(c.ID, o.Ref(), h.Container, h.Path), Check: c, ID: c.ID, Severity: c.Severity, Title: c.Title, State: Fail,
-		Object: o.Ref(), Container: h.Container, Place: placeOf(o, h.Path), Path: h.Path,
+		Object: o.Ref(), Container: h.Container, Place: topology.PlaceOf(o, h.Path), Path: h.Path,
 		Observed: h.Observed, Expected: cmp.Or(h.Expected, c.Expected), Related: []RelatedPlace{}, Incidents: r.incidents(c), Drill: c.Drill, on: o,
 	}
 	if h.Line > 0 {
@@ -26,21 +27,10 @@ func (r *run) finding(c *Check, o *manifest.Object, h Hit) Finding {
 	}
 	for _, rel := range h.Related {
 		if rel.Object != nil {
-			f.Related = append(f.Related, RelatedPlace{rel.Object.Ref(), placeOf(rel.Object, rel.Path), rel.Path, rel.Note})
+			f.Related = append(f.Related, RelatedPlace{rel.Object.Ref(), topology.PlaceOf(rel.Object, rel.Path), rel.Path, rel.Note})
 		}
 	}
 	return f
-}
-
-func placeOf(o *manifest.Object, path string) Place {
-	line, column := o.Position(path)
-	if rest, ok := strings.CutPrefix(path, "data["); ok && len(o.Embedded()) > 0 {
-		k, below, _ := strings.Cut(rest, "]")
-		if e := embedded(o, k); e != nil {
-			line, column = e.Position(below)
-		}
-	}
-	return Place{File: o.Origin.File, Line: line, Column: column, Live: o.Origin.Live}
 }
 
 // incidents are the ids of the library's records that a check cites.

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 var alertRules = map[string]Rule{"OBS-001": noSuccessAlert, "OBS-002": noAttemptsAlert}
@@ -35,18 +37,18 @@ var (
 
 // findAlerts reads the alerting rules. A rule that uses a recorded series looks
 // at what that was made of.
-func findAlerts(g *Graph) alerts {
+func findAlerts(g *topology.Graph) alerts {
 	var a alerts
 	recorded := map[string]string{}
 	var exprs []string
 	for _, kind := range []string{"PrometheusRule", "VMRule"} {
 		for _, p := range g.Kind(kind) {
-			for _, group := range listAt(p.Root, "spec.groups") {
-				for _, r := range listAt(group, "rules") {
-					expr := textAt(r, "expr")
-					if name := textAt(r, "record"); name != "" {
+			for _, group := range fields.ListAt(p.Root, "spec.groups") {
+				for _, r := range fields.ListAt(group, "rules") {
+					expr := fields.TextAt(r, "expr")
+					if name := fields.TextAt(r, "record"); name != "" {
 						recorded[name] = expr
-					} else if textAt(r, "alert") != "" {
+					} else if fields.TextAt(r, "alert") != "" {
 						exprs = append(exprs, expr)
 					}
 				}
@@ -80,9 +82,9 @@ func (a *alerts) look(expr string, recorded map[string]string, depth int) {
 }
 
 // noSuccessAlert: nobody is told when calls fail.
-func noSuccessAlert(g *Graph, o *manifest.Object) []Hit {
-	a := g.edges().alerts()
-	if g.Role(o) != Gateway || a.success {
+func noSuccessAlert(g *evidence, o *manifest.Object) []Hit {
+	a := g.alerts()
+	if g.Role(o) != topology.Gateway || a.success {
 		return nil
 	}
 	return a.none(g, "no alert on the share of calls that succeed is among the alerting rules")
@@ -90,18 +92,18 @@ func noSuccessAlert(g *Graph, o *manifest.Object) []Hit {
 
 // none says that an alert is not there. Files without any alerting rule do not
 // say that: rules are seldom deployed with what they watch.
-func (a alerts) none(g *Graph, observed string) []Hit {
+func (a alerts) none(g *evidence, observed string) []Hit {
 	live := func(o *manifest.Object) bool { return o.Origin.Live }
-	if a.rules == 0 && !slices.ContainsFunc(g.all, live) {
+	if a.rules == 0 && !slices.ContainsFunc(g.Objects(), live) {
 		return []Hit{{Open: NoLiveData, Observed: "the files have no alerting rule, the cluster may have some"}}
 	}
 	return []Hit{{Path: "metadata.name", Observed: observed}}
 }
 
 // noAttemptsAlert: nobody is told when retries multiply.
-func noAttemptsAlert(g *Graph, o *manifest.Object) []Hit {
-	a := g.edges().alerts()
-	if g.Role(o) != Gateway || a.attempts {
+func noAttemptsAlert(g *evidence, o *manifest.Object) []Hit {
+	a := g.alerts()
+	if g.Role(o) != topology.Gateway || a.attempts {
 		return nil
 	}
 	return a.none(g, "no alert on retries or attempts is among the alerting rules")

@@ -10,6 +10,7 @@ import (
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
 	"github.com/hourthree/hourthree/internal/peer"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // The bounds of the checks on gateways.
@@ -50,77 +51,11 @@ func gatewayRules() map[string]Rule {
 	}
 }
 
-// reading is a gateway's configuration and where it was read.
-type reading struct {
-	gateway *peer.Gateway
-	doc     *manifest.Object // the file, or the document in a ConfigMap
-	inside  string           // data[nginx.conf], "" for a file
-}
-
-// readings reads the configurations of gateways in an object.
-func readings(o *manifest.Object, files *peer.Files) (list []reading, problems []manifest.Problem) {
-	if o.Group == manifest.FileGroup {
-		g, notes := peer.Read(o, files)
-		if g != nil {
-			list = append(list, reading{gateway: g, doc: o})
-		}
-		return list, notes
-	}
-	inside := peer.NewFiles(o.Embedded())
-	for _, e := range o.Embedded() {
-		g, notes := peer.Read(e, inside)
-		if g == nil {
-			continue
-		}
-		key := strings.TrimPrefix(e.Name, o.Name+"/")
-		list = append(list, reading{g, e, "data[" + key + "]"})
-		problems = append(problems, notes...)
-	}
-	return list, problems
-}
-
-// leads is the product of a configuration that leads to a model, "" for none.
-func leads(list []reading) string {
-	for _, r := range list {
-		for _, route := range r.gateway.Routes {
-			if route.Models != "" {
-				return r.gateway.Product
-			}
-		}
-	}
-	return ""
-}
-
-// readGateways reads all configurations once; what could not be read of them is
-// noted when they lead to models.
-func (g *Graph) readGateways() {
-	files := peer.NewFiles(g.all)
-	for _, o := range g.all {
-		if o.Group != manifest.FileGroup && len(o.Embedded()) == 0 {
-			continue
-		}
-		list, problems := readings(o, files)
-		g.gateways[o] = list
-		if leads(list) != "" || o.Group == manifest.FileGroup {
-			g.problems = append(g.problems, problems...)
-		}
-	}
-}
-
-// Peers are the configurations of gateways that an object holds.
-func (g *Graph) Peers(o *manifest.Object) []*peer.Gateway {
-	var list []*peer.Gateway
-	for _, r := range g.gateways[o] {
-		list = append(list, r.gateway)
-	}
-	return list
-}
-
 // view is a route that a check looks at.
 type view struct {
-	reading
+	topology.Reading
 	peer.Route
-	graph *Graph
+	graph *evidence
 }
 
 // mark is what a check finds on a route.
@@ -143,16 +78,16 @@ func cannotTell(format string, args ...any) []mark {
 // lead to a model are left out, and products that the check is not for. What is
 // wrong is wrong, whatever else could not be told.
 func eachRoute(id string, look func(view) []mark) Rule {
-	return func(g *Graph, o *manifest.Object) []Hit {
+	return func(g *evidence, o *manifest.Object) []Hit {
 		var hits []Hit
 		open := ""
-		for _, r := range g.gateways[o] {
-			if c, ok := Find(id); !ok || !slices.Contains(c.Kinds, r.gateway.Product) {
+		for _, r := range g.Readings(o) {
+			if c, ok := Find(id); !ok || !slices.Contains(c.Kinds, r.Gateway.Product) {
 				continue
 			}
 			said := map[string]int{} // by line: where the hit is
 			more := map[int]int{}    // routes that a hit is of too
-			for _, route := range r.gateway.Routes {
+			for _, route := range r.Gateway.Routes {
 				if route.Models == "" {
 					continue
 				}
@@ -192,25 +127,13 @@ func addHit(hits []Hit, said map[string]int, more map[int]int, h Hit, once bool)
 
 // hitOf places a mark. What stands in another file is shown at the route, and
 // the other place beside it.
-func hitOf(r reading, route peer.Route, m mark) Hit {
+func hitOf(r topology.Reading, route peer.Route, m mark) Hit {
 	at, saw := m.at, m.saw
 	if at.File != "" {
 		saw = fmt.Sprintf("%s (%s:%d)", saw, at.File, at.Line)
 		at = route.Spot
 	}
-	return Hit{Container: route.Name, Path: join2(r.inside, at.Path), Line: at.Line, Observed: saw}
-}
-
-func join2(outer, inner string) string {
-	switch {
-	case outer == "":
-		return inner
-	case inner == "":
-		return outer
-	case strings.HasPrefix(inner, "["):
-		return outer + inner
-	}
-	return outer + "." + inner
+	return Hit{Container: route.Name, Path: r.At(at.Path), Line: at.Line, Observed: saw}
 }
 
 // sent are the failures after which a repeat is a second call of a model.
@@ -242,7 +165,7 @@ func callsOf(n int) string {
 // covered says that RTY-019 or RTY-020 reports the retries of the configuration.
 func covered(v view) bool {
 	for _, id := range []string{"RTY-019", "RTY-020"} {
-		if c, ok := Find(id); ok && slices.Contains(c.Kinds, v.gateway.Product) && v.graph.fires(c, v.doc) {
+		if c, ok := Find(id); ok && slices.Contains(c.Kinds, v.Gateway.Product) && v.graph.fires(c, v.Doc) {
 			return true
 		}
 	}
@@ -250,7 +173,7 @@ func covered(v view) bool {
 }
 
 // fires says whether the expression of a check holds for a gateway's document.
-func (g *Graph) fires(c *Check, doc *manifest.Object) bool {
+func (g *evidence) fires(c *Check, doc *manifest.Object) bool {
 	all, err := programs()
 	if err != nil || doc.Root == nil {
 		return false
@@ -260,7 +183,7 @@ func (g *Graph) fires(c *Check, doc *manifest.Object) bool {
 }
 
 func noBudget(v view) []mark {
-	if v.gateway.Product == peer.Hourthree {
+	if v.Gateway.Product == peer.Hourthree {
 		if b := v.Retry.Budget; b.Known() && b.V > mostBudget {
 			return fails(b.Spot, "%.0f%% of calls may be repeats", b.V*100)
 		}
@@ -299,7 +222,7 @@ func manyAttempts(v view) []mark {
 }
 
 func multiplied(v view) []mark {
-	after := v.gateway.After(v.Name)
+	after := v.Gateway.After(v.Name)
 	most, known := v.Retry.Most(sent...)
 	if after == 0 {
 		return nil
@@ -362,7 +285,7 @@ func hangs(v view) []mark {
 func doesNotFit(v view) []mark {
 	n := v.Retry.Attempts[layers.Reset]
 	total, per := v.Timers.Total, v.Timers.PerTry
-	if v.gateway.Product == peer.Nginx {
+	if v.Gateway.Product == peer.Nginx {
 		total, per = v.Timers.Across, v.Timers.Idle
 	}
 	switch {
@@ -398,7 +321,7 @@ func blindBreaker(v view) []mark {
 		return nil // GWY-008
 	case b.Blind != "":
 		return fails(b.Kind.Spot, "does not count %s", b.Blind)
-	case v.gateway.Product == peer.Nginx:
+	case v.Gateway.Product == peer.Nginx:
 		return nil // counts within a time, whatever succeeds between
 	case b.Hosts < 2 && !v.More:
 		return nil
@@ -429,7 +352,7 @@ func oneTarget(v view) []mark {
 func oneDomain(v view) []mark {
 	targets := slices.Clone(v.Targets)
 	for _, f := range v.Fallbacks {
-		if r, ok := v.gateway.Find(f.To); ok {
+		if r, ok := v.Gateway.Find(f.To); ok {
 			targets = append(targets, r.Targets...)
 		}
 	}
@@ -448,7 +371,7 @@ func oneDomain(v view) []mark {
 
 // fallbackLoop says each loop once, of the first of its names.
 func fallbackLoop(v view) []mark {
-	loop := v.gateway.Loop(v.Name)
+	loop := v.Gateway.Loop(v.Name)
 	if loop == nil || slices.Min(loop) != v.Name {
 		return nil
 	}
@@ -462,8 +385,8 @@ func fallbackLoop(v view) []mark {
 }
 
 func unlimited(v view) []mark {
-	if v.gateway.Open.V {
-		return []mark{{at: v.gateway.Open.Spot, saw: "whoever reaches the address is served", once: true}}
+	if v.Gateway.Open.V {
+		return []mark{{at: v.Gateway.Open.Spot, saw: "whoever reaches the address is served", once: true}}
 	}
 	switch {
 	case !v.Limits.Any.Known():
@@ -478,7 +401,7 @@ func unlimited(v view) []mark {
 
 func unboundedWait(v view) []mark {
 	b := v.Bounds
-	switch v.gateway.Product {
+	switch v.Gateway.Product {
 	case peer.Envoy:
 		if b.Pending.Known() && b.Pending.V > mostPending {
 			return fails(b.Pending.Spot, "%d requests may wait", b.Pending.V)
@@ -524,14 +447,14 @@ func repeatsPost(v view) []mark {
 }
 
 // writtenKeys never shows what stands there.
-func writtenKeys(g *Graph, o *manifest.Object) []Hit {
+func writtenKeys(g *evidence, o *manifest.Object) []Hit {
 	var hits []Hit
-	for _, r := range g.gateways[o] {
-		if leads([]reading{r}) == "" {
+	for _, r := range g.Readings(o) {
+		if topology.LeadsToModels([]topology.Reading{r}) == "" {
 			continue
 		}
-		for _, s := range r.gateway.Secrets {
-			hits = append(hits, Hit{Path: join2(r.inside, s.Path), Line: s.Line, Observed: "a credential as plain text"})
+		for _, s := range r.Gateway.Secrets {
+			hits = append(hits, Hit{Path: r.At(s.Path), Line: s.Line, Observed: "a credential as plain text"})
 		}
 	}
 	return hits

@@ -11,6 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/retrypath"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // gatewayFiles are the endings of a product's examples.
@@ -164,7 +166,7 @@ func TestGatewayUnknown(t *testing.T) {
 func TestGatewayOnPath(t *testing.T) {
 	in := gatewayInput(t, map[string]string{"path.yaml": pathYAML})
 	most, layers := 0, 0
-	for _, p := range Paths(NewGraph(in.Objects, Options{})) {
+	for _, p := range retrypath.New(topology.New(in.Objects, "")).All() {
 		if p.Worst.Calls > most {
 			most, layers = p.Worst.Calls, len(p.Layers)
 		}

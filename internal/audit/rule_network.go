@@ -5,21 +5,23 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 var networkRules = map[string]Rule{"RLM-005": wayAround, "RLM-006": serverOpen, "RLM-007": pastTheGateway}
 
 // wayAround: clients may call providers without the gateway. It is asked of a
 // policy that selects clients, and of a client that no policy selects.
-func wayAround(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
-	if len(x.served) == 0 || x.closedOtherwise(o.Namespace) {
+func wayAround(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
+	if len(x.Gateways) == 0 || closedOtherwise(x, o.Namespace) {
 		return nil
 	}
 	if o.Kind != "NetworkPolicy" {
-		w := x.of[o]
-		if w == nil || g.Role(o) != Client || x.closedFor(w) || x.egressPolicy(w) {
+		w := x.WorkloadOf[o]
+		if w == nil || g.Role(o) != topology.Client || closedFor(x, w) || egressPolicy(x, w) {
 			return nil
 		}
 		return []Hit{{Path: "spec.template.metadata.labels", Observed: "no NetworkPolicy for egress selects its pods"}}
@@ -27,15 +29,15 @@ func wayAround(g *Graph, o *manifest.Object) []Hit {
 	if !has(o, "Egress") {
 		return nil
 	}
-	client := x.selectedClient(o)
+	client := selectedClient(x, o)
 	if client == nil {
 		return nil
 	}
-	for i, rule := range listAt(o.Root, "spec.egress") {
+	for i, rule := range fields.ListAt(o.Root, "spec.egress") {
 		if path, observed := openRule(rule); path != "" && reaches(rule, 443) {
 			return []Hit{{
 				Path: "spec.egress[" + digits(i) + "]" + path, Observed: observed,
-				Related: []Related{{Object: client.o, Note: "is a client that may call providers directly"}},
+				Related: []Related{{Object: client.Object, Note: "is a client that may call providers directly"}},
 			}}
 		}
 	}
@@ -44,58 +46,58 @@ func wayAround(g *Graph, o *manifest.Object) []Hit {
 
 // has says whether a NetworkPolicy is of a type.
 func has(o *manifest.Object, direction string) bool {
-	types := wordsAt(o.Root, "spec.policyTypes")
+	types := fields.WordsAt(o.Root, "spec.policyTypes")
 	if len(types) > 0 {
 		return slices.Contains(types, direction)
 	}
-	return direction == "Ingress" || valueAt(o.Root, "spec.egress") != nil
+	return direction == "Ingress" || fields.ValueAt(o.Root, "spec.egress") != nil
 }
 
-func (x *edges) selectedClient(o *manifest.Object) *workload {
-	selector := mapAt(o.Root, "spec.podSelector")
+func selectedClient(x *topology.Edges, o *manifest.Object) *topology.Workload {
+	selector := fields.MapAt(o.Root, "spec.podSelector")
 	if selector == nil {
 		selector = map[string]any{}
 	}
-	for _, w := range x.selected(o.Namespace, selector) {
-		if x.g.Role(w.o) == Client && !x.closedFor(w) {
+	for _, w := range x.Selected(o.Namespace, selector) {
+		if x.Graph.Role(w.Object) == topology.Client && !closedFor(x, w) {
 			return w
 		}
 	}
 	return nil
 }
 
-func (x *edges) egressPolicy(w *workload) bool {
-	return slices.ContainsFunc(x.covered["NetworkPolicy"][w], func(o *manifest.Object) bool { return has(o, "Egress") })
+func egressPolicy(x *topology.Edges, w *topology.Workload) bool {
+	return slices.ContainsFunc(x.Covered["NetworkPolicy"][w], func(o *manifest.Object) bool { return has(o, "Egress") })
 }
 
 // closedOtherwise says whether something else than a NetworkPolicy may keep
 // calls within the cluster, so that nothing is proven: a mesh that lets only
 // known hosts be called.
-func (x *edges) closedOtherwise(namespace string) bool {
-	root := rootNamespace
-	if x.meshPlace != nil {
-		root = x.meshPlace.Namespace
+func closedOtherwise(x *topology.Edges, namespace string) bool {
+	root := topology.RootNamespace
+	if x.MeshPlace != nil {
+		root = x.MeshPlace.Namespace
 	}
-	return textAt(x.mesh, "outboundTrafficPolicy.mode") == "REGISTRY_ONLY" || sidecarsClosed(x.g, root) || sidecarsClosed(x.g, namespace)
+	return fields.TextAt(x.Mesh, "outboundTrafficPolicy.mode") == "REGISTRY_ONLY" || sidecarsClosed(x.Graph, root) || sidecarsClosed(x.Graph, namespace)
 }
 
 // closedFor says the same of policies of Cilium that select a workload.
-func (x *edges) closedFor(w *workload) bool {
+func closedFor(x *topology.Edges, w *topology.Workload) bool {
 	egress := func(o *manifest.Object) bool {
-		return valueAt(o.Root, "spec.egress") != nil || valueAt(o.Root, "spec.egressDeny") != nil
+		return fields.ValueAt(o.Root, "spec.egress") != nil || fields.ValueAt(o.Root, "spec.egressDeny") != nil
 	}
-	return slices.ContainsFunc(x.covered["CiliumNetworkPolicy"][w], egress) ||
-		slices.ContainsFunc(x.g.Kind("CiliumClusterwideNetworkPolicy"), egress)
+	return slices.ContainsFunc(x.Covered["CiliumNetworkPolicy"][w], egress) ||
+		slices.ContainsFunc(x.Graph.Kind("CiliumClusterwideNetworkPolicy"), egress)
 }
 
 // openRule says where an egress rule lets calls leave the cluster.
 func openRule(rule any) (path, observed string) {
-	to := listAt(rule, "to")
+	to := fields.ListAt(rule, "to")
 	if len(to) == 0 {
 		return ".to", "an egress rule to anywhere"
 	}
 	for i, t := range to {
-		if cidr := textAt(t, "ipBlock.cidr"); wide(cidr) {
+		if cidr := fields.TextAt(t, "ipBlock.cidr"); wide(cidr) {
 			return ".to[" + digits(i) + "].ipBlock.cidr", cidr
 		}
 	}
@@ -110,27 +112,27 @@ func wide(cidr string) bool {
 
 // reaches says whether a rule of a NetworkPolicy includes a TCP port.
 func reaches(rule any, port int) bool {
-	ports := listAt(rule, "ports")
+	ports := fields.ListAt(rule, "ports")
 	return len(ports) == 0 || slices.ContainsFunc(ports, func(p any) bool {
-		from := intOr(p, "port", 0)
-		if name, isText := valueAt(p, "port").(string); isText && name == "https" {
+		from := fields.IntOr(p, "port", 0)
+		if name, isText := fields.ValueAt(p, "port").(string); isText && name == "https" {
 			from = 443
 		}
-		to := intOr(p, "endPort", from)
-		return textOr(p, "protocol", "TCP") == "TCP" && (valueAt(p, "port") == nil || from <= port && port <= to)
+		to := fields.IntOr(p, "endPort", from)
+		return fields.TextOr(p, "protocol", "TCP") == "TCP" && (fields.ValueAt(p, "port") == nil || from <= port && port <= to)
 	})
 }
 
 // serverOpen: any pod of the cluster may call the model server.
-func serverOpen(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
-	w := x.of[o]
-	if w == nil || g.Role(o) != Server {
+func serverOpen(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
+	w := x.WorkloadOf[o]
+	if w == nil || g.Role(o) != topology.Server {
 		return nil
 	}
 	h := Hit{Path: "spec.template.metadata.labels", Observed: "no NetworkPolicy for ingress selects its pods"}
 	selected := false
-	for _, p := range x.covered["NetworkPolicy"][w] {
+	for _, p := range x.Covered["NetworkPolicy"][w] {
 		if !has(p, "Ingress") {
 			continue
 		}
@@ -142,10 +144,10 @@ func serverOpen(g *Graph, o *manifest.Object) []Hit {
 		}
 	}
 	inward := func(p *manifest.Object) bool {
-		return p.Kind != "CiliumNetworkPolicy" || valueAt(p.Root, "spec.ingress") != nil
+		return p.Kind != "CiliumNetworkPolicy" || fields.ValueAt(p.Root, "spec.ingress") != nil
 	}
 	for _, kind := range []string{"CiliumNetworkPolicy", "AuthorizationPolicy"} {
-		selected = selected || slices.ContainsFunc(x.covered[kind][w], inward)
+		selected = selected || slices.ContainsFunc(x.Covered[kind][w], inward)
 	}
 	if selected {
 		return nil
@@ -156,22 +158,22 @@ func serverOpen(g *Graph, o *manifest.Object) []Hit {
 // letsAllIn is the index of a rule that lets every pod call what a workload
 // serves, -1 for none.
 func letsAllIn(policy, o *manifest.Object) int {
-	return slices.IndexFunc(listAt(policy.Root, "spec.ingress"), func(rule any) bool {
-		from := listAt(rule, "from")
+	return slices.IndexFunc(fields.ListAt(policy.Root, "spec.ingress"), func(rule any) bool {
+		from := fields.ListAt(rule, "from")
 		all := len(from) == 0 || slices.ContainsFunc(from, func(f any) bool {
-			spaces, pods := valueAt(f, "namespaceSelector"), asMap(valueAt(f, "podSelector"))
-			return wide(textAt(f, "ipBlock.cidr")) || spaces != nil && len(asMap(spaces)) == 0 && len(pods) == 0
+			spaces, pods := fields.ValueAt(f, "namespaceSelector"), fields.AsMap(fields.ValueAt(f, "podSelector"))
+			return wide(fields.TextAt(f, "ipBlock.cidr")) || spaces != nil && len(fields.AsMap(spaces)) == 0 && len(pods) == 0
 		})
-		return all && (len(listAt(rule, "ports")) == 0 || slices.ContainsFunc(ports(o), func(p int) bool { return reaches(rule, p) }))
+		return all && (len(fields.ListAt(rule, "ports")) == 0 || slices.ContainsFunc(ports(o), func(p int) bool { return reaches(rule, p) }))
 	})
 }
 
 // ports are those on which a workload serves, its metrics left out.
 func ports(o *manifest.Object) []int {
 	var list []int
-	for _, c := range Containers(o) {
-		for _, p := range listAt(c.Root, "ports") {
-			if n := intOr(p, "containerPort", 0); n > 0 && !strings.Contains(textAt(p, "name"), "metric") {
+	for _, c := range topology.Containers(o) {
+		for _, p := range fields.ListAt(c.Root, "ports") {
+			if n := fields.IntOr(p, "containerPort", 0); n > 0 && !strings.Contains(fields.TextAt(p, "name"), "metric") {
 				list = append(list, n)
 			}
 		}
@@ -181,28 +183,28 @@ func ports(o *manifest.Object) []int {
 
 // pastTheGateway: a client is configured for a provider although there is a
 // gateway.
-func pastTheGateway(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
-	w := x.of[o]
-	other := func(s *workload) bool { return s != w }
-	if w == nil || g.Role(o) != Client || !slices.ContainsFunc(x.served, other) {
+func pastTheGateway(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
+	w := x.WorkloadOf[o]
+	other := func(s *topology.Workload) bool { return s != w }
+	if w == nil || g.Role(o) != topology.Client || !slices.ContainsFunc(x.Gateways, other) {
 		return nil
 	}
 	var hits []Hit
-	for _, b := range x.bases(w) {
-		if !Provider(b.host) {
+	for _, b := range g.paths().Bases(w) {
+		if !topology.Provider(b.Host) {
 			continue
 		}
-		path, observed := b.container.Path+".env", b.from+" names "+anyonesHost(b.host)
-		for _, v := range b.vars {
-			if v.name == b.from {
-				path = v.path
+		path, observed := b.Container.Path+".env", b.From+" names "+topology.AnyonesHost(b.Host)
+		for _, v := range b.Vars {
+			if v.Name == b.From {
+				path = v.Path
 			}
 		}
-		if strings.HasSuffix(b.from, "_KEY") {
-			observed = b.from + " without a base URL, which is " + b.host
+		if strings.HasSuffix(b.From, "_KEY") {
+			observed = b.From + " without a base URL, which is " + b.Host
 		}
-		hits = append(hits, Hit{Container: b.container.Name, Path: path, Observed: observed})
+		hits = append(hits, Hit{Container: b.Container.Name, Path: path, Observed: observed})
 	}
 	return hits
 }

@@ -6,8 +6,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/retrypath"
 )
 
 var pathRules = map[string]Rule{"PTH-001": tooManyAttempts, "PTH-002": repeatedTwice, "PTH-003": limitsNotNested}
@@ -21,18 +23,18 @@ func graphRules() []map[string]Rule {
 func digits(i int) string { return strconv.Itoa(i) }
 
 // tooManyAttempts: one call can become more than is allowed.
-func tooManyAttempts(g *Graph, o *manifest.Object) []Hit {
-	most := g.Options().MaxAttempts
+func tooManyAttempts(g *evidence, o *manifest.Object) []Hit {
+	most := g.opt.MaxAttempts
 	var hits []Hit
-	for _, p := range PathsOf(g, o) {
+	for _, p := range g.paths().Of(o) {
 		if p.Worst.Calls <= most {
 			continue
 		}
 		observed := fmt.Sprintf("%d calls of one after %s: %s", p.Worst.Calls, p.Worst.Class, p.Formula())
 		if len(p.Worst.Budgets) > 0 {
-			observed += fmt.Sprintf("; %s for each in the long run, by the budget of %s", number(p.Worst.Steady), strings.Join(p.Worst.Budgets, ", "))
+			observed += fmt.Sprintf("; %s for each in the long run, by the budget of %s", retrypath.Number(p.Worst.Steady), strings.Join(p.Worst.Budgets, ", "))
 		}
-		h := p.hit(observed)
+		h := hitOn(p, observed)
 		h.Expected = fmt.Sprintf("at most %d", most)
 		hits = append(hits, h)
 	}
@@ -41,11 +43,11 @@ func tooManyAttempts(g *Graph, o *manifest.Object) []Hit {
 
 // repeatedTwice: two layers repeat after the same failure. With an unknown client
 // only layers that were read count.
-func repeatedTwice(g *Graph, o *manifest.Object) []Hit {
+func repeatedTwice(g *evidence, o *manifest.Object) []Hit {
 	var hits []Hit
-	for _, p := range PathsOf(g, o) {
-		if twice := p.twice(); twice != "" {
-			hits = append(hits, p.hit("repeated "+twice))
+	for _, p := range g.paths().Of(o) {
+		if twice := twice(p); twice != "" {
+			hits = append(hits, hitOn(p, "repeated "+twice))
 		}
 	}
 	return onePerPlace(hits)
@@ -53,7 +55,7 @@ func repeatedTwice(g *Graph, o *manifest.Object) []Hit {
 
 // twice says which layers repeat a class that another repeats too, of those that
 // an overload shows as; "" for none.
-func (p Path) twice() string {
+func twice(p retrypath.Path) string {
 	var classes, by []string
 	for _, product := range p.Products {
 		repeats := product.Repeats
@@ -76,21 +78,21 @@ func (p Path) twice() string {
 	return strings.Join(classes, "; ")
 }
 
-// hit is a finding on the workload where a path begins, with its layers.
-func (p Path) hit(observed string) Hit {
+// hitOn is a finding on the workload where a path begins, with its layers.
+func hitOn(p retrypath.Path, observed string) Hit {
 	h := Hit{Container: p.Container, Path: "spec.template.spec.containers", Observed: observed}
-	if len(p.steps) > 0 && p.steps[0].o == p.client {
-		h.Path = p.steps[0].path
+	if len(p.Steps()) > 0 && p.Steps()[0].Object == p.Start() {
+		h.Path = p.Steps()[0].Path
 	}
-	for i, s := range p.steps {
-		if s.o == nil {
+	for i, s := range p.Steps() {
+		if s.Object == nil {
 			continue
 		}
-		note := fmt.Sprintf("%s: %s", s.Name, attemptsText(p.Layers[i]))
+		note := fmt.Sprintf("%s: %s", s.Name, retrypath.AttemptsText(p.Layers[i]))
 		if s.Assumed != "" {
 			note += " (" + s.Assumed + ")"
 		}
-		h.Related = append(h.Related, Related{Object: s.o, Path: s.path, Note: note})
+		h.Related = append(h.Related, Related{Object: s.Object, Path: s.Path, Note: note})
 	}
 	return h
 }
@@ -110,26 +112,26 @@ func onePerPlace(hits []Hit) []Hit {
 // limitsNotNested: a limit inside is longer than the one outside. Of a policy it
 // is asked together with the routes that it is attached to, of a workload with
 // the path that begins there.
-func limitsNotNested(g *Graph, o *manifest.Object) []Hit {
+func limitsNotNested(g *evidence, o *manifest.Object) []Hit {
 	if o.Kind == "BackendTrafficPolicy" {
-		return g.edges().policyNotNested(o)
+		return policyNotNested(g, o)
 	}
 	var hits []Hit
-	for _, p := range PathsOf(g, o) {
-		for _, f := range p.faults {
-			if policy := p.steps[f.Inner].o; policy != nil && policy.Kind == "BackendTrafficPolicy" && p.steps[f.Outer].o != o {
+	for _, p := range g.paths().Of(o) {
+		for i, f := range p.Faults() {
+			if policy := p.Steps()[f.Inner].Object; policy != nil && policy.Kind == "BackendTrafficPolicy" && p.Steps()[f.Outer].Object != o {
 				continue // reported on the policy
 			}
 			if f.Assumed {
 				continue // not proven
 			}
-			if in := p.steps[f.Inner].o; in != nil && f.Inner == f.Outer && in.Kind == "VirtualService" {
+			if in := p.Steps()[f.Inner].Object; in != nil && f.Inner == f.Outer && in.Kind == "VirtualService" {
 				continue // its tries do not fit its own limit: RTY-003 says that of the object itself
 			}
-			h := p.hit(p.Nesting[slices.Index(p.faults, f)].Text)
-			h.Path = p.steps[f.Inner].path
-			if p.steps[f.Inner].o != o {
-				h.Path = p.steps[0].path
+			h := hitOn(p, p.Nesting[i].Text)
+			h.Path = p.Steps()[f.Inner].Path
+			if p.Steps()[f.Inner].Object != o {
+				h.Path = p.Steps()[0].Path
 			}
 			hits = append(hits, h)
 		}
@@ -137,24 +139,24 @@ func limitsNotNested(g *Graph, o *manifest.Object) []Hit {
 	return onePerPlace(hits)
 }
 
-func (x *edges) policyNotNested(o *manifest.Object) []Hit {
-	for _, route := range x.routesOf(o) {
-		for i, rule := range listAt(route.Root, "spec.rules") {
-			steps := x.envoyGatewaySteps(route, i, rule)
+func policyNotNested(g *evidence, o *manifest.Object) []Hit {
+	for _, route := range routesOf(g, o) {
+		for i, rule := range fields.ListAt(route.Root, "spec.rules") {
+			steps := g.paths().EnvoyGateway(route, i, rule)
 			stack := make([]layers.Layer, len(steps))
 			for n, s := range steps {
 				stack[n] = s.Layer
 			}
 			for _, f := range layers.Nesting(stack) {
-				if steps[f.Inner].o != o || f.Assumed {
+				if steps[f.Inner].Object != o || f.Assumed {
 					continue
 				}
 				h := Hit{Path: "spec.timeout.http.requestTimeout", Observed: f.Text(stack)}
-				if valueAt(o.Root, h.Path) == nil || f.Tries > 0 {
+				if fields.ValueAt(o.Root, h.Path) == nil || f.Tries > 0 {
 					h.Path = "spec.retry.perRetry.timeout"
 				}
-				if outer := steps[f.Outer]; outer.o != o {
-					h.Related = []Related{{Object: outer.o, Path: outer.path, Note: "the limit outside"}}
+				if outer := steps[f.Outer]; outer.Object != o {
+					h.Related = []Related{{Object: outer.Object, Path: outer.Path, Note: "the limit outside"}}
 				}
 				return []Hit{h}
 			}
@@ -165,17 +167,17 @@ func (x *edges) policyNotNested(o *manifest.Object) []Hit {
 
 // routesOf are the routes that a policy may bear on: those that it is attached
 // to, and those of the Gateways that it is attached to.
-func (x *edges) routesOf(policy *manifest.Object) []*manifest.Object {
+func routesOf(g *evidence, policy *manifest.Object) []*manifest.Object {
 	var list []*manifest.Object
-	for _, k := range x.g.targetsOf(policy) {
+	for _, k := range g.TargetsOf(policy) {
 		for _, kind := range []string{"HTTPRoute", "AIGatewayRoute"} {
-			if o := x.g.Get(kind, k.namespace, k.name); o != nil && k.kind == "HTTPRoute" {
+			if o := g.Get(kind, k.Namespace, k.Name); o != nil && k.Kind == "HTTPRoute" {
 				list = append(list, o)
 				break
 			}
 		}
-		if k.kind == "Gateway" {
-			list = append(list, x.ofGateway[k]...)
+		if k.Kind == "Gateway" {
+			list = append(list, g.Edges().RoutesOf[k]...)
 		}
 	}
 	return list

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/retrypath"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 var routeRules = map[string]Rule{
@@ -16,11 +19,11 @@ var routeRules = map[string]Rule{
 }
 
 // routeRetryNoBudget: a route repeats and nothing bounds how much.
-func routeRetryNoBudget(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
+func routeRetryNoBudget(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
-		if valueAt(rule, "retry") == nil || intOr(rule, "retry.attempts", 1) <= 0 || x.routeBounded(o, rule) {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
+		if fields.ValueAt(rule, "retry") == nil || fields.IntOr(rule, "retry.attempts", 1) <= 0 || routeBounded(x, o, rule) {
 			continue
 		}
 		hits = append(hits, Hit{
@@ -32,62 +35,62 @@ func routeRetryNoBudget(g *Graph, o *manifest.Object) []Hit {
 
 // routeBounded says whether a budget bounds the retries of a rule, at each of its
 // backends or at the route.
-func (x *edges) routeBounded(o *manifest.Object, rule any) bool {
-	if b, _ := setting(x.effective("BackendTrafficPolicy", o, rule), "spec.circuitBreaker.retryBudget"); b != nil {
+func routeBounded(x *topology.Edges, o *manifest.Object, rule any) bool {
+	if b, _ := topology.Setting(x.InForce("BackendTrafficPolicy", o, rule), "spec.circuitBreaker.retryBudget"); b != nil {
 		return true
 	}
-	refs := listAt(rule, "backendRefs")
+	refs := fields.ListAt(rule, "backendRefs")
 	bounded := func(ref any) bool {
-		k := backendKey(o, ref)
-		for _, a := range x.attached[k] {
-			if a.policy.Kind == "XBackendTrafficPolicy" && valueAt(a.policy.Root, "spec.retryConstraint") != nil {
+		k := topology.BackendKey(o, ref)
+		for _, a := range x.Attached[k] {
+			if a.Policy.Kind == "XBackendTrafficPolicy" && fields.ValueAt(a.Policy.Root, "spec.retryConstraint") != nil {
 				return true
 			}
 		}
-		return x.meshRules(o, k).bounded()
+		return bounded(meshRules(x, o, k))
 	}
-	return len(refs) > 0 && !slices.ContainsFunc(refs, func(r any) bool { return intOr(r, "weight", 1) != 0 && !bounded(r) })
+	return len(refs) > 0 && !slices.ContainsFunc(refs, func(r any) bool { return fields.IntOr(r, "weight", 1) != 0 && !bounded(r) })
 }
 
 // meshRules are Istio's rules for a backend, where Istio serves the route.
-func (x *edges) meshRules(o *manifest.Object, k key) traffic {
-	if k.kind != "Service" || !slices.ContainsFunc(gatewaysOf(o), func(p parent) bool {
-		return strings.Contains(x.gatewayController(p.k), "istio")
-	}) && len(x.meshParents(o)) == 0 {
-		return traffic{}
+func meshRules(x *topology.Edges, o *manifest.Object, k topology.Key) topology.Traffic {
+	if k.Kind != "Service" || !slices.ContainsFunc(topology.GatewaysOf(o), func(p topology.Parent) bool {
+		return strings.Contains(x.GatewayController(p.Gateway), "istio")
+	}) && len(x.MeshParents(o)) == 0 {
+		return topology.Traffic{}
 	}
 	proxies := []string{o.Namespace}
-	for _, p := range gatewaysOf(o) {
-		proxies = append(proxies, p.k.namespace)
+	for _, p := range topology.GatewaysOf(o) {
+		proxies = append(proxies, p.Gateway.Namespace)
 	}
-	return traffic{rules: x.destinationRules(k.name+"."+k.namespace+".svc.cluster.local", proxies, k.namespace)}
+	return topology.Traffic{Rules: x.DestinationRules(k.Name+"."+k.Namespace+".svc.cluster.local", proxies, k.Namespace)}
 }
 
 func backendNames(rule any) string {
 	var list []string
-	for _, b := range listAt(rule, "backendRefs") {
-		list = append(list, textAt(b, "name"))
+	for _, b := range fields.ListAt(rule, "backendRefs") {
+		list = append(list, fields.TextAt(b, "name"))
 	}
 	return strings.Join(list, ", ")
 }
 
 // kongRetriesHigh: Kong in front of a Service repeats more than twice.
-func kongRetriesHigh(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
+func kongRetriesHigh(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
 	var by *manifest.Object
-	for _, r := range x.backends[key{"Service", o.Namespace, o.Name}] {
-		if x.kongs(r) {
+	for _, r := range x.RoutesTo[topology.Key{Kind: "Service", Namespace: o.Namespace, Name: o.Name}] {
+		if kongs(x, r) {
 			by = r
 			break
 		}
 	}
 	const path = "metadata.annotations[konghq.com/retries]"
-	if by == nil || x.kongOverride(o) {
+	if by == nil || kongOverride(x, o) {
 		return nil
 	}
-	observed := fmt.Sprintf("none, which is %d", kongRetries)
-	if valueAt(o.Root, path) != nil {
-		n := intOr(o.Root, path, kongRetries)
+	observed := fmt.Sprintf("none, which is %d", retrypath.KongRetries)
+	if fields.ValueAt(o.Root, path) != nil {
+		n := fields.IntOr(o.Root, path, retrypath.KongRetries)
 		if n <= 2 {
 			return nil
 		}
@@ -97,27 +100,27 @@ func kongRetriesHigh(g *Graph, o *manifest.Object) []Hit {
 }
 
 // kongs says whether Kong serves a route.
-func (x *edges) kongs(r *manifest.Object) bool {
+func kongs(x *topology.Edges, r *manifest.Object) bool {
 	switch r.Kind {
 	case "Ingress":
-		return x.ingressClass(r) == "kong"
+		return x.IngressClass(r) == "kong"
 	case "HTTPRoute":
-		return slices.ContainsFunc(gatewaysOf(r), func(p parent) bool { return strings.Contains(x.gatewayController(p.k), "kong") })
+		return slices.ContainsFunc(topology.GatewaysOf(r), func(p topology.Parent) bool { return strings.Contains(x.GatewayController(p.Gateway), "kong") })
 	}
 	return false
 }
 
 // kongOverride says whether a KongIngress lowers the number of a Service.
-func (x *edges) kongOverride(o *manifest.Object) bool {
-	k := x.g.Get("KongIngress", o.Namespace, annotation(o, "konghq.com/override"))
-	return k != nil && valueAt(k.Root, "proxy.retries") != nil && intOr(k.Root, "proxy.retries", kongRetries) <= 2
+func kongOverride(x *topology.Edges, o *manifest.Object) bool {
+	k := x.Graph.Get("KongIngress", o.Namespace, topology.Annotation(o, "konghq.com/override"))
+	return k != nil && fields.ValueAt(k.Root, "proxy.retries") != nil && fields.IntOr(k.Root, "proxy.retries", retrypath.KongRetries) <= 2
 }
 
 // live are the backends of a rule that get calls.
 func live(rule any) []any {
 	var list []any
-	for _, b := range listAt(rule, "backendRefs") {
-		if intOr(b, "weight", 1) != 0 {
+	for _, b := range fields.ListAt(rule, "backendRefs") {
+		if fields.IntOr(b, "weight", 1) != 0 {
 			list = append(list, b)
 		}
 	}
@@ -126,22 +129,22 @@ func live(rule any) []any {
 
 // healthChecked says whether policies look at the health of backends.
 func healthChecked(policies []*manifest.Object) bool {
-	passive, _ := setting(policies, "spec.healthCheck.passive")
-	active, _ := setting(policies, "spec.healthCheck.active")
+	passive, _ := topology.Setting(policies, "spec.healthCheck.passive")
+	active, _ := topology.Setting(policies, "spec.healthCheck.active")
 	return passive != nil || active != nil
 }
 
 // routeNoHealthCheck: several backends, and nothing takes a failing one out.
-func routeNoHealthCheck(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
+func routeNoHealthCheck(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
 		backends := live(rule)
-		if len(backends) < 2 || healthChecked(x.effective("BackendTrafficPolicy", o, rule)) {
+		if len(backends) < 2 || healthChecked(x.InForce("BackendTrafficPolicy", o, rule)) {
 			continue
 		}
 		watched := func(b any) bool {
-			v, _ := x.meshRules(o, backendKey(o, b)).section("outlierDetection")
+			v, _ := meshRules(x, o, topology.BackendKey(o, b)).Section("outlierDetection")
 			return v != nil && ejects(v)
 		}
 		if !slices.ContainsFunc(backends, func(b any) bool { return !watched(b) }) {
@@ -161,16 +164,16 @@ var timers = map[string]string{
 }
 
 // routeNoTime: neither the route nor a policy on it ends a call that hangs.
-func routeNoTime(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
+func routeNoTime(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
-		if len(listAt(rule, "backendRefs")) == 0 || span(rule, "timeouts.request") > 0 || span(rule, "timeouts.backendRequest") > 0 || x.timed(o, rule) {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
+		if len(fields.ListAt(rule, "backendRefs")) == 0 || fields.DurationAt(rule, "timeouts.request") > 0 || fields.DurationAt(rule, "timeouts.backendRequest") > 0 || timed(x, o, rule) {
 			continue
 		}
 		shown := func(path string) string {
-			if v := valueAt(rule, path); v != nil {
-				return short(plainText(v))
+			if v := fields.ValueAt(rule, path); v != nil {
+				return fields.Short(fields.PlainText(v))
 			}
 			return "unset"
 		}
@@ -182,9 +185,9 @@ func routeNoTime(g *Graph, o *manifest.Object) []Hit {
 	return hits
 }
 
-func (x *edges) timed(o *manifest.Object, rule any) bool {
+func timed(x *topology.Edges, o *manifest.Object, rule any) bool {
 	for kind, path := range timers {
-		if v, _ := setting(x.effective(kind, o, rule), path); span(map[string]any{"v": v}, "v") > 0 {
+		if v, _ := topology.Setting(x.InForce(kind, o, rule), path); fields.DurationAt(map[string]any{"v": v}, "v") > 0 {
 			return true
 		}
 	}
@@ -202,11 +205,11 @@ var limiters = map[string][]string{
 }
 
 // routeNoLimit: calls come in through a route that no rate limit covers.
-func routeNoLimit(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
+func routeNoLimit(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
-		if len(live(rule)) == 0 || x.limited(o, rule) {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
+		if len(live(rule)) == 0 || limited(x, o, rule) {
 			continue // without backends it only redirects or refuses
 		}
 		hits = append(hits, Hit{Path: fmt.Sprintf("spec.rules[%d]", i), Observed: "no rate limit on the route or its Gateway"})
@@ -214,49 +217,51 @@ func routeNoLimit(g *Graph, o *manifest.Object) []Hit {
 	return hits
 }
 
-func (x *edges) limited(o *manifest.Object, rule any) bool {
-	policies := x.effective("BackendTrafficPolicy", o, rule)
+func limited(x *topology.Edges, o *manifest.Object, rule any) bool {
+	policies := x.InForce("BackendTrafficPolicy", o, rule)
 	for _, path := range []string{"spec.rateLimit.local.rules", "spec.rateLimit.global.rules"} {
-		if v, _ := setting(policies, path); len(asList(v)) > 0 {
+		if v, _ := topology.Setting(policies, path); len(fields.AsList(v)) > 0 {
 			return true
 		}
 	}
 	for kind, paths := range limiters {
-		policies := x.effective(kind, o, rule)
+		policies := x.InForce(kind, o, rule)
 		for _, path := range paths {
-			if v, _ := setting(policies, path); v != nil {
+			if v, _ := topology.Setting(policies, path); v != nil {
 				return true
 			}
 		}
 	}
-	for _, name := range wordsAt(o.Root, "metadata.annotations[konghq.com/plugins]") {
-		if p := x.g.Get("KongPlugin", o.Namespace, name); p != nil && strings.Contains(textAt(p.Root, "plugin"), "rate-limiting") {
+	for _, name := range fields.WordsAt(o.Root, "metadata.annotations[konghq.com/plugins]") {
+		if p := x.Graph.Get("KongPlugin", o.Namespace, name); p != nil && strings.Contains(fields.TextAt(p.Root, "plugin"), "rate-limiting") {
 			return true
 		}
 	}
-	return slices.ContainsFunc(listAt(rule, "filters"), func(f any) bool {
-		m := x.g.Get(textAt(f, "extensionRef.kind"), o.Namespace, textAt(f, "extensionRef.name"))
-		return m != nil && (valueAt(m.Root, "spec.rateLimit") != nil || strings.Contains(textAt(m.Root, "plugin"), "rate-limiting"))
+	return slices.ContainsFunc(fields.ListAt(rule, "filters"), func(f any) bool {
+		m := x.Graph.Get(fields.TextAt(f, "extensionRef.kind"), o.Namespace, fields.TextAt(f, "extensionRef.name"))
+		return m != nil && (fields.ValueAt(m.Root, "spec.rateLimit") != nil || strings.Contains(fields.TextAt(m.Root, "plugin"), "rate-limiting"))
 	})
 }
 
 // backendNoQuota: one caller can use up a backend.
-func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
+func backendNoQuota(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
 	observed := "no quota for each caller"
-	for _, a := range x.attached[key{o.Kind, o.Namespace, o.Name}] {
-		if a.policy.Kind == "QuotaPolicy" {
-			if tellsCallers(a.policy) {
+	for _, a := range x.Attached[topology.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}] {
+		if a.Policy.Kind == "QuotaPolicy" {
+			if tellsCallers(a.Policy) {
 				return nil
 			}
-			observed = "QuotaPolicy " + a.policy.Name + " counts all callers together"
+			observed = "QuotaPolicy " + a.Policy.Name + " counts all callers together"
 		}
 	}
-	routes := x.backends[key{o.Kind, o.Namespace, o.Name}]
+	routes := x.RoutesTo[topology.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}]
 	for _, r := range routes {
-		for _, rule := range listAt(r.Root, "spec.rules") {
-			uses := slices.ContainsFunc(live(rule), func(b any) bool { return backendKey(r, b) == key{o.Kind, o.Namespace, o.Name} })
-			if uses && !perCaller(x.effective("BackendTrafficPolicy", r, rule)) {
+		for _, rule := range fields.ListAt(r.Root, "spec.rules") {
+			uses := slices.ContainsFunc(live(rule), func(b any) bool {
+				return topology.BackendKey(r, b) == topology.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+			})
+			if uses && !perCaller(x.InForce("BackendTrafficPolicy", r, rule)) {
 				return []Hit{{
 					Path: "spec", Observed: observed,
 					Related: []Related{{Object: r, Path: "spec.rules", Note: "leads here without a limit for each caller"}},
@@ -264,7 +269,7 @@ func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 			}
 		}
 	}
-	if len(routes) > 0 || x.perCaller[o.Namespace] {
+	if len(routes) > 0 || g.callers()[o.Namespace] {
 		return nil
 	}
 	return []Hit{{Path: "spec", Observed: observed}}
@@ -273,9 +278,9 @@ func backendNoQuota(g *Graph, o *manifest.Object) []Hit {
 // tellsCallers says whether a QuotaPolicy has a quota of a model for callers that
 // it tells apart. One that is only watched holds nobody back.
 func tellsCallers(policy *manifest.Object) bool {
-	for _, m := range listAt(policy.Root, "spec.perModelQuotas") {
-		if slices.ContainsFunc(listAt(m, "quota.bucketRules"), func(r any) bool {
-			return len(listAt(r, "clientSelectors")) > 0 && valueAt(r, "shadowMode") != true
+	for _, m := range fields.ListAt(policy.Root, "spec.perModelQuotas") {
+		if slices.ContainsFunc(fields.ListAt(m, "quota.bucketRules"), func(r any) bool {
+			return len(fields.ListAt(r, "clientSelectors")) > 0 && fields.ValueAt(r, "shadowMode") != true
 		}) {
 			return true
 		}
@@ -283,14 +288,23 @@ func tellsCallers(policy *manifest.Object) bool {
 	return false
 }
 
+// callersTold are the namespaces with a policy that limits each caller by itself.
+func callersTold(g *topology.Graph) map[string]bool {
+	told := map[string]bool{}
+	for _, p := range g.Kind("BackendTrafficPolicy") {
+		told[p.Namespace] = told[p.Namespace] || perCaller([]*manifest.Object{p})
+	}
+	return told
+}
+
 // perCaller says whether policies limit each value of a header by itself.
 func perCaller(policies []*manifest.Object) bool {
-	distinct := func(h any) bool { return textAt(h, "type") == "Distinct" }
+	distinct := func(h any) bool { return fields.TextAt(h, "type") == "Distinct" }
 	for _, p := range policies {
 		for _, path := range []string{"spec.rateLimit.global.rules", "spec.rateLimit.local.rules"} {
-			for _, r := range listAt(p.Root, path) {
-				for _, s := range listAt(r, "clientSelectors") {
-					if slices.ContainsFunc(listAt(s, "headers"), distinct) {
+			for _, r := range fields.ListAt(p.Root, path) {
+				for _, s := range fields.ListAt(r, "clientSelectors") {
+					if slices.ContainsFunc(fields.ListAt(s, "headers"), distinct) {
 						return true
 					}
 				}
@@ -301,16 +315,16 @@ func perCaller(policies []*manifest.Object) bool {
 }
 
 // nothingFailsOver: a second backend that no failure leads to.
-func nothingFailsOver(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
+func nothingFailsOver(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
 		if len(live(rule)) < 2 {
 			continue
 		}
-		policies := x.effective("BackendTrafficPolicy", o, rule)
-		retry, _ := setting(policies, "spec.retry")
-		if retry != nil && intOr(retry, "numRetries", envoyRetries) > 0 || healthChecked(policies) {
+		policies := x.InForce("BackendTrafficPolicy", o, rule)
+		retry, _ := topology.Setting(policies, "spec.retry")
+		if retry != nil && fields.IntOr(retry, "numRetries", retrypath.EnvoyRetries) > 0 || healthChecked(policies) {
 			continue
 		}
 		observed := "neither retry nor health check for HTTPRoute " + o.Name
@@ -326,14 +340,14 @@ func nothingFailsOver(g *Graph, o *manifest.Object) []Hit {
 const RegionAnnotation = "hourthree.dev/region"
 
 // oneRegion: all backends of a rule fail together.
-func oneRegion(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
+func oneRegion(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
 	var hits []Hit
-	for i, rule := range listAt(o.Root, "spec.rules") {
+	for i, rule := range fields.ListAt(o.Root, "spec.rules") {
 		backends := live(rule)
 		all, known := map[string]bool{}, len(backends) > 1
 		for _, b := range backends {
-			places := x.places(backendKey(o, b))
+			places := places(x, topology.BackendKey(o, b))
 			known = known && len(places) > 0
 			for _, p := range places {
 				all[p] = true
@@ -351,25 +365,25 @@ func oneRegion(g *Graph, o *manifest.Object) []Hit {
 
 // places are where a backend is, each once: its declared region, the region in
 // its host's name, or the host. None where that is not known.
-func (x *edges) places(k key) []string {
-	o := x.g.Get(k.kind, k.namespace, k.name)
+func places(x *topology.Edges, k topology.Key) []string {
+	o := x.Graph.Get(k.Kind, k.Namespace, k.Name)
 	if o == nil {
 		return nil
 	}
-	if r := annotation(o, RegionAnnotation); r != "" {
+	if r := topology.Annotation(o, RegionAnnotation); r != "" {
 		return []string{"region " + r}
 	}
-	switch k.kind {
+	switch k.Kind {
 	case "AIServiceBackend":
-		ref := valueAt(o.Root, "spec.backendRef")
-		to := key{textOr(ref, "kind", "Service"), textOr(ref, "namespace", o.Namespace), textAt(ref, "name")}
-		if to.kind == "AIServiceBackend" {
+		ref := fields.ValueAt(o.Root, "spec.backendRef")
+		to := topology.Key{Kind: fields.TextOr(ref, "kind", "Service"), Namespace: fields.TextOr(ref, "namespace", o.Namespace), Name: fields.TextAt(ref, "name")}
+		if to.Kind == "AIServiceBackend" {
 			return nil
 		}
-		return x.places(to)
+		return places(x, to)
 	case "Backend":
 		var list []string
-		for _, h := range endpointHosts(o) {
+		for _, h := range retrypath.EndpointHosts(o) {
 			place := strings.ToLower(h)
 			if r := regionIn(place); r != "" {
 				place = "region " + r
@@ -380,7 +394,7 @@ func (x *edges) places(k key) []string {
 		}
 		return list
 	case "Service":
-		return []string{"Service " + placeName(o)}
+		return []string{"Service " + topology.NameOf(o)}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,7 +11,10 @@ import (
 	"go.yaml.in/yaml/v4"
 	"pgregory.net/rapid"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/retrypath"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // nearCase is a set of objects that a rule nearly fires on, or nearly does not.
@@ -52,10 +56,10 @@ func (c nearCase) text(t *testing.T, parts map[string]string) string {
 
 func hitsOf(t *testing.T, id, text string) []Hit {
 	t.Helper()
-	g := NewGraph(objects(t, text), Options{})
+	g := gather(objects(t, text), Options{})
 	var hits []Hit
 	for _, o := range g.Objects() {
-		if slices.Contains(reported(t, id), kindOf(o)) {
+		if slices.Contains(reported(t, id), topology.KindOf(o)) {
 			hits = append(hits, rules()[id](g, o)...)
 		}
 	}
@@ -67,7 +71,7 @@ func hitsOf(t *testing.T, id, text string) []Hit {
 func TestRulesSurviveWrongTypes(t *testing.T) {
 	var text []string
 	for _, name := range []string{"seven", "everyday", "mesh", "kong", "unknown", "products"} {
-		data, err := os.ReadFile(filepath.Join("testdata", "paths", name+".yaml"))
+		data, err := os.ReadFile(filepath.Join("..", "retrypath", "testdata", "paths", name+".yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,9 +91,11 @@ func TestRulesSurviveWrongTypes(t *testing.T) {
 				}
 			}
 		}
-		g := NewGraph(list, Options{})
+		g := gather(list, Options{})
 		allRules(t, g)
-		treeOf(t, Paths(g), 60)
+		if err := retrypath.Tree(io.Discard, g.paths().All(), 60); err != nil {
+			rt.Fatal(err)
+		}
 	})
 }
 
@@ -99,7 +105,7 @@ func wrong(t *rapid.T, v any, depth int) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if !stop && len(v) > 0 {
-			k := rapid.SampledFrom(sortedKeys(v)).Draw(t, "key")
+			k := rapid.SampledFrom(fields.SortedKeys(v)).Draw(t, "key")
 			v[k] = wrong(t, v[k], depth+1)
 			return v
 		}

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 var workloadRules = map[string]Rule{
@@ -16,19 +18,19 @@ var workloadRules = map[string]Rule{
 const defaultGrace = 30 // seconds, of Kubernetes
 
 // killedEarly: pods end before the longest call that a route allows.
-func killedEarly(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
-	w := x.of[o]
-	if r := g.Role(o); w == nil || r != Gateway && r != Server {
+func killedEarly(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
+	w := x.WorkloadOf[o]
+	if r := g.Role(o); w == nil || r != topology.Gateway && r != topology.Server {
 		return nil
 	}
-	path := podPath(o) + ".terminationGracePeriodSeconds"
-	grace := time.Duration(intOr(o.Root, path, defaultGrace)) * time.Second
+	path := topology.PodPath(o) + ".terminationGracePeriodSeconds"
+	grace := time.Duration(fields.IntOr(o.Root, path, defaultGrace)) * time.Second
 	var longest time.Duration
 	var by *manifest.Object
-	for _, s := range w.before {
-		for _, r := range x.backends[key{"Service", s.Namespace, s.Name}] {
-			if d := x.longest(r, s); d > longest {
+	for _, s := range w.Services {
+		for _, r := range x.RoutesTo[topology.Key{Kind: "Service", Namespace: s.Namespace, Name: s.Name}] {
+			if d := longestCall(x, r, s); d > longest {
 				longest, by = d, r
 			}
 		}
@@ -44,24 +46,26 @@ func killedEarly(g *Graph, o *manifest.Object) []Hit {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%g s", d.Seconds()) }
 
-// longest is the longest call that a route allows towards a Service.
-func (x *edges) longest(r, s *manifest.Object) time.Duration {
+// longestCall is the longest call that a route allows towards a Service.
+func longestCall(x *topology.Edges, r, s *manifest.Object) time.Duration {
 	var longest time.Duration
-	for _, rule := range listAt(r.Root, "spec.rules") {
-		leads := slices.ContainsFunc(listAt(rule, "backendRefs"), func(b any) bool { return backendKey(r, b) == key{"Service", s.Namespace, s.Name} })
+	for _, rule := range fields.ListAt(r.Root, "spec.rules") {
+		leads := slices.ContainsFunc(fields.ListAt(rule, "backendRefs"), func(b any) bool {
+			return topology.BackendKey(r, b) == topology.Key{Kind: "Service", Namespace: s.Namespace, Name: s.Name}
+		})
 		if !leads {
 			continue
 		}
-		d := span(rule, "timeouts.request")
-		if v, _ := setting(x.effective("BackendTrafficPolicy", r, rule), "spec.timeout.http.requestTimeout"); v != nil && d == 0 {
-			d = span(map[string]any{"v": v}, "v")
+		d := fields.DurationAt(rule, "timeouts.request")
+		if v, _ := topology.Setting(x.InForce("BackendTrafficPolicy", r, rule), "spec.timeout.http.requestTimeout"); v != nil && d == 0 {
+			d = fields.DurationAt(map[string]any{"v": v}, "v")
 		}
 		longest = max(longest, d)
 	}
-	for _, h := range listAt(r.Root, "spec.http") {
-		for _, d := range listAt(h, "route") {
-			if x.service(textAt(d, "destination.host"), r.Namespace) == s {
-				longest = max(longest, span(h, "timeout"))
+	for _, h := range fields.ListAt(r.Root, "spec.http") {
+		for _, d := range fields.ListAt(h, "route") {
+			if x.Service(fields.TextAt(d, "destination.host"), r.Namespace) == s {
+				longest = max(longest, fields.DurationAt(h, "timeout"))
 			}
 		}
 	}
@@ -69,14 +73,14 @@ func (x *edges) longest(r, s *manifest.Object) time.Duration {
 }
 
 // quotaTooSmall: the namespace cannot hold as many pods as the autoscaler wants.
-func quotaTooSmall(g *Graph, o *manifest.Object) []Hit {
-	k, ok := scales(o)
-	target := g.Get(k.kind, k.namespace, k.name)
+func quotaTooSmall(g *evidence, o *manifest.Object) []Hit {
+	k, ok := topology.Scales(o)
+	target := g.Get(k.Kind, k.Namespace, k.Name)
 	field := "spec.maxReplicas"
 	if o.Kind == "ScaledObject" {
 		field = "spec.maxReplicaCount"
 	}
-	replicas := intOr(o.Root, field, 0)
+	replicas := fields.IntOr(o.Root, field, 0)
 	if !ok || target == nil || replicas <= 0 {
 		return nil
 	}
@@ -85,15 +89,15 @@ func quotaTooSmall(g *Graph, o *manifest.Object) []Hit {
 		if !covers(q, target, needs) {
 			continue
 		}
-		hard := mapAt(q.Root, "spec.hard")
-		for _, name := range sortedKeys(hard) {
-			limit, err := Quantity(hard, "["+name+"]")
+		hard := fields.MapAt(q.Root, "spec.hard")
+		for _, name := range fields.SortedKeys(hard) {
+			limit, err := fields.Quantity(hard, "["+name+"]")
 			need := needs[canonical(name)] * float64(replicas)
 			if err != nil || need <= limit*(1+1e-9) {
 				continue
 			}
 			return []Hit{{
-				Path: field, Observed: fmt.Sprintf("%d replicas need %s of %s, the quota has %s", replicas, quantity(need), name, plainText(hard[name])),
+				Path: field, Observed: fmt.Sprintf("%d replicas need %s of %s, the quota has %s", replicas, quantity(need), name, fields.PlainText(hard[name])),
 				Related: []Related{{Object: q, Path: "spec.hard[" + name + "]", Note: "the quota"}},
 			}}
 		}
@@ -129,15 +133,15 @@ func quantity(n float64) string {
 // where only those are set.
 func needs(o *manifest.Object) map[string]float64 {
 	sum, peak := map[string]float64{"pods": 1}, map[string]float64{}
-	for _, c := range Containers(o) {
+	for _, c := range topology.Containers(o) {
 		own := map[string]float64{}
-		limits, requests := mapAt(c.Root, "resources.limits"), mapAt(c.Root, "resources.requests")
+		limits, requests := fields.MapAt(c.Root, "resources.limits"), fields.MapAt(c.Root, "resources.requests")
 		for r := range limits {
-			n, _ := Quantity(limits, "["+r+"]")
+			n, _ := fields.Quantity(limits, "["+r+"]")
 			own["limits."+r], own["requests."+r] = n, n
 		}
 		for r := range requests {
-			own["requests."+r], _ = Quantity(requests, "["+r+"]")
+			own["requests."+r], _ = fields.Quantity(requests, "["+r+"]")
 		}
 		for r, n := range own {
 			if c.Init {
@@ -150,9 +154,9 @@ func needs(o *manifest.Object) map[string]float64 {
 	for r, n := range peak {
 		sum[r] = max(sum[r], n)
 	}
-	overhead := mapAt(PodSpec(o), "overhead")
+	overhead := fields.MapAt(topology.PodSpec(o), "overhead")
 	for r := range overhead {
-		n, _ := Quantity(overhead, "["+r+"]")
+		n, _ := fields.Quantity(overhead, "["+r+"]")
 		sum["requests."+r] += n
 	}
 	return sum
@@ -162,7 +166,7 @@ func needs(o *manifest.Object) map[string]float64 {
 // them must be certain.
 func covers(q, target *manifest.Object, needs map[string]float64) bool {
 	best := len(needs) == 1 // nothing but the pod itself
-	for _, s := range wordsAt(q.Root, "spec.scopes") {
+	for _, s := range fields.WordsAt(q.Root, "spec.scopes") {
 		switch s {
 		case "NotTerminating":
 		case "BestEffort":
@@ -177,10 +181,10 @@ func covers(q, target *manifest.Object, needs map[string]float64) bool {
 			return false
 		}
 	}
-	for _, e := range listAt(q.Root, "spec.scopeSelector.matchExpressions") {
-		class := textAt(PodSpec(target), "priorityClassName")
-		in := slices.Contains(wordsAt(e, "values"), class)
-		if textAt(e, "scopeName") != "PriorityClass" || class == "" || textAt(e, "operator") != "In" || !in {
+	for _, e := range fields.ListAt(q.Root, "spec.scopeSelector.matchExpressions") {
+		class := fields.TextAt(topology.PodSpec(target), "priorityClassName")
+		in := slices.Contains(fields.WordsAt(e, "values"), class)
+		if fields.TextAt(e, "scopeName") != "PriorityClass" || class == "" || fields.TextAt(e, "operator") != "In" || !in {
 			return false
 		}
 	}
@@ -188,23 +192,23 @@ func covers(q, target *manifest.Object, needs map[string]float64) bool {
 }
 
 // noScaler: a gateway stays as small as it is.
-func noScaler(g *Graph, o *manifest.Object) []Hit {
-	if g.Role(o) != Gateway || o.Kind == "DaemonSet" || len(g.edges().scalersOf(o)) > 0 {
+func noScaler(g *evidence, o *manifest.Object) []Hit {
+	if g.Role(o) != topology.Gateway || o.Kind == "DaemonSet" || len(g.Edges().ScalersOf(o)) > 0 {
 		return nil
 	}
 	return []Hit{{Path: "spec.replicas", Observed: "no HorizontalPodAutoscaler and no ScaledObject for it"}}
 }
 
 // scalesOnCPU: a gateway that waits for models uses little of it.
-func scalesOnCPU(g *Graph, o *manifest.Object) []Hit {
-	k, ok := scales(o)
-	target := g.Get(k.kind, k.namespace, k.name)
-	if !ok || target == nil || g.Role(target) != Gateway {
+func scalesOnCPU(g *evidence, o *manifest.Object) []Hit {
+	k, ok := topology.Scales(o)
+	target := g.Get(k.Kind, k.Namespace, k.Name)
+	if !ok || target == nil || g.Role(target) != topology.Gateway {
 		return nil
 	}
-	metrics := listAt(o.Root, "spec.metrics")
+	metrics := fields.ListAt(o.Root, "spec.metrics")
 	for _, m := range metrics {
-		if textAt(m, "resource.name") != "cpu" && textAt(m, "containerResource.name") != "cpu" {
+		if fields.TextAt(m, "resource.name") != "cpu" && fields.TextAt(m, "containerResource.name") != "cpu" {
 			return nil
 		}
 	}
@@ -216,17 +220,17 @@ func scalesOnCPU(g *Graph, o *manifest.Object) []Hit {
 }
 
 // singleReplica: there is no other when it goes. None at all is switched off.
-func singleReplica(g *Graph, o *manifest.Object) []Hit {
-	if g.Role(o) != Gateway || o.Kind == "DaemonSet" || intOr(o.Root, "spec.replicas", 1) == 0 || g.edges().floor(o) >= 2 {
+func singleReplica(g *evidence, o *manifest.Object) []Hit {
+	if g.Role(o) != topology.Gateway || o.Kind == "DaemonSet" || fields.IntOr(o.Root, "spec.replicas", 1) == 0 || g.Edges().Floor(o) >= 2 {
 		return nil
 	}
 	observed := "1"
-	if valueAt(o.Root, "spec.replicas") == nil {
+	if fields.ValueAt(o.Root, "spec.replicas") == nil {
 		observed = "none, which is 1"
 	}
-	scalers := g.edges().scalersOf(o)
+	scalers := g.Edges().ScalersOf(o)
 	if len(scalers) > 0 {
-		observed = fmt.Sprintf("its autoscaler may leave %d", g.edges().floor(o))
+		observed = fmt.Sprintf("its autoscaler may leave %d", g.Edges().Floor(o))
 	}
 	h := Hit{Path: "spec.replicas", Observed: observed}
 	for _, s := range scalers {
@@ -237,10 +241,10 @@ func singleReplica(g *Graph, o *manifest.Object) []Hit {
 
 // noDisruptionBudget: a drain may take all pods at once. Of a single pod a budget
 // would only block the drain.
-func noDisruptionBudget(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
-	w := x.of[o]
-	if w == nil || g.Role(o) != Gateway || o.Kind == "DaemonSet" || x.floor(o) < 2 || len(x.covered["PodDisruptionBudget"][w]) > 0 {
+func noDisruptionBudget(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
+	w := x.WorkloadOf[o]
+	if w == nil || g.Role(o) != topology.Gateway || o.Kind == "DaemonSet" || x.Floor(o) < 2 || len(x.Covered["PodDisruptionBudget"][w]) > 0 {
 		return nil
 	}
 	return []Hit{{Path: "spec.template.metadata.labels", Observed: "no PodDisruptionBudget selects its pods"}}
@@ -249,8 +253,8 @@ func noDisruptionBudget(g *Graph, o *manifest.Object) []Hit {
 const zoneLabel = "topology.kubernetes.io/zone"
 
 // oneZone: what takes the zone takes all nodes. It is reported on the first node.
-func oneZone(g *Graph, o *manifest.Object) []Hit {
-	first, zone := g.edges().zone()
+func oneZone(g *evidence, o *manifest.Object) []Hit {
+	first, zone := g.zone()
 	if first == nil || first != o {
 		return nil
 	}
@@ -259,14 +263,14 @@ func oneZone(g *Graph, o *manifest.Object) []Hit {
 
 // oneZoneOf is the zone that all nodes are in which take ordinary pods, and the
 // first of them; nil where there are more zones, or nothing is known of one.
-func oneZoneOf(g *Graph) (first *manifest.Object, zone string) {
+func oneZoneOf(g *topology.Graph) (first *manifest.Object, zone string) {
 	for _, n := range g.Kind("Node") {
-		if valueAt(n.Root, "spec.unschedulable") == true || controlPlane(n) {
+		if fields.ValueAt(n.Root, "spec.unschedulable") == true || controlPlane(n) {
 			continue
 		}
-		at := textAt(n.Root, "metadata.labels["+zoneLabel+"]")
+		at := fields.TextAt(n.Root, "metadata.labels["+zoneLabel+"]")
 		if at == "" {
-			at = textAt(n.Root, "metadata.labels[failure-domain.beta.kubernetes.io/zone]")
+			at = fields.TextAt(n.Root, "metadata.labels[failure-domain.beta.kubernetes.io/zone]")
 		}
 		if first == nil {
 			first, zone = n, at
@@ -280,8 +284,8 @@ func oneZoneOf(g *Graph) (first *manifest.Object, zone string) {
 
 // controlPlane says whether a node takes no ordinary pods.
 func controlPlane(n *manifest.Object) bool {
-	return slices.ContainsFunc(listAt(n.Root, "spec.taints"), func(t any) bool {
-		k, effect := textAt(t, "key"), textAt(t, "effect")
+	return slices.ContainsFunc(fields.ListAt(n.Root, "spec.taints"), func(t any) bool {
+		k, effect := fields.TextAt(t, "key"), fields.TextAt(t, "effect")
 		return (k == "node-role.kubernetes.io/control-plane" || k == "node-role.kubernetes.io/master") && effect != "PreferNoSchedule"
 	})
 }
@@ -290,7 +294,7 @@ func controlPlane(n *manifest.Object) bool {
 // path; older versions call it an extension.
 func picker(o *manifest.Object) (ref map[string]any, path string) {
 	for _, path := range []string{"spec.endpointPickerRef", "spec.extensionRef"} {
-		if m := mapAt(o.Root, path); m != nil && textOr(m, "kind", "Service") == "Service" {
+		if m := fields.MapAt(o.Root, path); m != nil && fields.TextOr(m, "kind", "Service") == "Service" {
 			return m, path
 		}
 	}
@@ -298,31 +302,31 @@ func picker(o *manifest.Object) (ref map[string]any, path string) {
 }
 
 // pickerSingle: one pod decides for a whole pool, and without it nothing goes.
-func pickerSingle(g *Graph, o *manifest.Object) []Hit {
-	x := g.edges()
+func pickerSingle(g *evidence, o *manifest.Object) []Hit {
+	x := g.Edges()
 	ref, path := picker(o)
-	s := g.Get("Service", o.Namespace, textAt(ref, "name"))
-	if ref == nil || textAt(ref, "failureMode") == "FailOpen" || s == nil {
+	s := g.Get("Service", o.Namespace, fields.TextAt(ref, "name"))
+	if ref == nil || fields.TextAt(ref, "failureMode") == "FailOpen" || s == nil {
 		return nil
 	}
 	replicas := 0
 	var behind []Related
-	for _, w := range x.behind[s] {
-		n := x.floor(w.o)
-		if w.o.Kind == "DaemonSet" {
+	for _, w := range x.Behind[s] {
+		n := x.Floor(w.Object)
+		if w.Object.Kind == "DaemonSet" {
 			n = 2
 		}
 		replicas += n
-		behind = append(behind, Related{Object: w.o, Path: "spec.replicas", Note: "the endpoint picker"})
+		behind = append(behind, Related{Object: w.Object, Path: "spec.replicas", Note: "the endpoint picker"})
 	}
 	if len(behind) == 0 || replicas >= 2 {
 		return nil
 	}
-	mode := textOr(ref, "failureMode", "none, which is FailClose")
-	for _, r := range x.backends[key{o.Kind, o.Namespace, o.Name}] {
-		for _, p := range gatewaysOf(r) {
+	mode := fields.TextOr(ref, "failureMode", "none, which is FailClose")
+	for _, r := range x.RoutesTo[topology.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}] {
+		for _, p := range topology.GatewaysOf(r) {
 			note := "gateways differ in what they do without a picker: try it"
-			if c := x.gatewayController(p.k); c != "" {
+			if c := x.GatewayController(p.Gateway); c != "" {
 				note = c + ": gateways differ in what they do without a picker: try it"
 			}
 			behind = append(behind, Related{Object: r, Path: "spec.parentRefs", Note: note})
@@ -334,10 +338,10 @@ func pickerSingle(g *Graph, o *manifest.Object) []Hit {
 }
 
 // pickerMissing: the pool names an endpoint picker that is not there.
-func pickerMissing(g *Graph, o *manifest.Object) []Hit {
+func pickerMissing(g *evidence, o *manifest.Object) []Hit {
 	ref, path := picker(o)
-	if ref == nil || g.Get("Service", o.Namespace, textAt(ref, "name")) != nil {
+	if ref == nil || g.Get("Service", o.Namespace, fields.TextAt(ref, "name")) != nil {
 		return nil
 	}
-	return []Hit{{Path: path + ".name", Observed: "there is no Service " + o.Namespace + "/" + textAt(ref, "name")}}
+	return []Hit{{Path: path + ".name", Observed: "there is no Service " + o.Namespace + "/" + fields.TextAt(ref, "name")}}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // The checks of waivers themselves.
@@ -56,13 +57,13 @@ type waiving struct {
 // waive marks the findings that somebody decided to live with, and adds what
 // there is to say about the waivers themselves. Counts and order are the
 // caller's.
-func waive(g *Graph, r *Report) {
+func waive(g *evidence, r *Report) {
 	w := waiving{report: r, options: g.opt}
 	for i, one := range g.opt.Waivers {
 		w.add(&waiver{Waiver: one, path: fmt.Sprintf("waivers[%d]", i)})
 	}
 	if !g.opt.NoInline {
-		for _, o := range g.all {
+		for _, o := range g.Objects() {
 			w.inline(o, o.Root, "", 0)
 		}
 	}
@@ -177,7 +178,7 @@ func inlineWaiver(o *manifest.Object, at, path, k string, value any) *waiver {
 	line, col := o.Position(at)
 	one := &waiver{on: o, path: at, Waiver: Waiver{
 		Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Inline: true,
-		Place: Place{File: o.Origin.File, Line: line, Column: col, Live: o.Origin.Live},
+		Place: topology.Place{File: o.Origin.File, Line: line, Column: col, Live: o.Origin.Live},
 	}}
 	rest, ok := strings.CutPrefix(k, waivePrefix)
 	one.Check, one.Container, _ = strings.Cut(rest, ".")

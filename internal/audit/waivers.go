@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // The bounds of a waivers file.
@@ -125,7 +127,7 @@ func (r *waiverReader) root(n *yaml.Node) {
 }
 
 func (r *waiverReader) waiver(n *yaml.Node) {
-	w := Waiver{Place: Place{File: r.file, Line: n.Line, Column: n.Column}}
+	w := Waiver{Place: topology.Place{File: r.file, Line: n.Line, Column: n.Column}}
 	to := map[string]*string{
 		"check": &w.Check, "kind": &w.Kind, "namespace": &w.Namespace, "name": &w.Name,
 		"container": &w.Container, "reason": &w.Reason, "until": &w.Until,

@@ -19,6 +19,7 @@ import (
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/cluster"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // Options say what to read.
@@ -177,11 +178,11 @@ func (c *Collected) live(ctx context.Context, o Options) error {
 	c.Namespace = k.Namespace()
 	c.Objects, c.Problems = r.Objects, r.Problems
 	for _, g := range r.Gaps {
-		c.Gaps = append(c.Gaps, audit.Gap{Resource: audit.Resource(g.Resource), Reason: audit.Reason(g.Reason), Detail: g.Detail})
+		c.Gaps = append(c.Gaps, audit.Gap{Resource: topology.Resource(g.Resource), Reason: audit.Reason(g.Reason), Detail: g.Detail})
 	}
-	c.Served = []audit.Resource{}
+	c.Served = []topology.Resource{}
 	for _, s := range r.Served {
-		c.Served = append(c.Served, audit.Resource(s))
+		c.Served = append(c.Served, topology.Resource(s))
 	}
 	return nil
 }
@@ -197,7 +198,7 @@ func Open(o Options) (*cluster.Cluster, error) {
 // Resources are what the audit reads of a cluster.
 func Resources() []cluster.Resource {
 	var list []cluster.Resource
-	for _, r := range audit.Resources() {
+	for _, r := range topology.Resources() {
 		list = append(list, cluster.Resource(r))
 	}
 	return list

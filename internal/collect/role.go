@@ -5,6 +5,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/cluster"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // Gaps are the kinds that cannot be read.
@@ -12,7 +13,7 @@ func Gaps(rights []cluster.Right) []audit.Gap {
 	var list []audit.Gap
 	for _, r := range rights {
 		if !r.Readable {
-			list = append(list, audit.Gap{Resource: audit.Resource(r.Resource), Reason: audit.Reason(r.Reason), Detail: r.Detail})
+			list = append(list, audit.Gap{Resource: topology.Resource(r.Resource), Reason: audit.Reason(r.Reason), Detail: r.Detail})
 		}
 	}
 	return list

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/layers"
+	"github.com/hourthree/hourthree/internal/retrypath"
 )
 
 type pathIn struct {
@@ -72,7 +72,7 @@ func (s *Server) auditPath(ctx context.Context, in pathIn) (*pathsOut, error) {
 	if err := s.auditor.begin(ctx); err != nil {
 		return nil, err
 	}
-	paths, err := audit.PathOf(k.graph(), in.Workload)
+	paths, err := k.paths().Named(in.Workload)
 	s.auditor.end()
 	if err != nil {
 		return nil, refuse("%s", plain(err.Error(), someText))
@@ -91,16 +91,16 @@ func (s *Server) auditPath(ctx context.Context, in pathIn) (*pathsOut, error) {
 // mostLayers bounds what is shown of one path.
 const mostLayers = 12
 
-func (k *kept) path(p audit.Path) path {
+func (k *kept) path(p retrypath.Path) path {
 	out := path{
 		Client: plain(p.Client.String(), shortText), Known: p.Known, Host: plain(p.Host, shortText), To: plain(p.To, shortText),
 		Calls: p.Worst.Calls, Class: string(p.Worst.Class), Formula: plain(p.Formula(), someText),
 		Layers: mapped(p.Layers[:min(len(p.Layers), mostLayers)], k.layer),
-		Products: mapped(p.Products, func(x audit.PathProduct) product {
+		Products: mapped(p.Products, func(x retrypath.Product) product {
 			return product{string(x.Class), x.Calls, x.PerTarget, x.Steady, plains(x.Budgets, mostLayers, shortText), plains(x.Repeats, mostLayers, shortText)}
 		}),
 		Repeated: mapped(p.Repeated, func(c layers.Class) string { return string(c) }),
-		Nesting:  mapped(p.Nesting[:min(len(p.Nesting), mostLayers)], func(f audit.PathFault) string { return plain(f.Text, someText) }),
+		Nesting:  mapped(p.Nesting[:min(len(p.Nesting), mostLayers)], func(f retrypath.Fault) string { return plain(f.Text, someText) }),
 		Notes:    plains(p.Notes, mostLayers, someText),
 	}
 	if more := len(p.Layers) - mostLayers; more > 0 {
@@ -109,7 +109,7 @@ func (k *kept) path(p audit.Path) path {
 	return out
 }
 
-func (k *kept) layer(l audit.PathLayer) layer {
+func (k *kept) layer(l retrypath.Layer) layer {
 	attempts := map[string]int{}
 	for c, n := range l.Attempts {
 		attempts[string(c)] = n

@@ -16,6 +16,8 @@ import (
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/collect"
 	"github.com/hourthree/hourthree/internal/incident"
+	"github.com/hourthree/hourthree/internal/retrypath"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // Audit says what the tools of the audit may read. It is set when the process
@@ -59,7 +61,7 @@ type kept struct {
 	objects  int
 	readable func(string) string // texts without the place of the root
 
-	graph func() *audit.Graph // made when a path is asked for; call it in turn
+	paths func() *retrypath.Paths // made when one is asked for; call it in turn
 }
 
 func newAuditor(may Audit, l *incident.Library, log *slog.Logger) (*auditor, error) {
@@ -125,7 +127,7 @@ func (a *auditor) audit(ctx context.Context, q question) (*kept, error) {
 		return nil, a.unread(ctx, q, err)
 	}
 	report.Passed = nil
-	k := &kept{report: report, objects: len(in.Objects), readable: a.shown, graph: sync.OnceValue(func() *audit.Graph { return audit.NewGraph(in.Objects, opt) })}
+	k := &kept{report: report, objects: len(in.Objects), readable: a.shown, paths: sync.OnceValue(func() *retrypath.Paths { return retrypath.New(topology.New(in.Objects, in.Namespace)) })}
 	a.keep(k)
 	return k, nil
 }

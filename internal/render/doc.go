@@ -19,6 +19,7 @@ import (
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/incident"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // Audit is what is rendered. It is only read.
@@ -89,7 +90,7 @@ type view struct {
 	findings []audit.Finding
 	open     []audit.Open
 	problems []manifest.Problem
-	roles    []audit.RoleOf
+	roles    []topology.RoleOf
 	checks   map[string]*audit.Check
 }
 
@@ -106,7 +107,7 @@ func viewOf(a *Audit) *view {
 	slices.SortFunc(v.problems, func(x, y manifest.Problem) int {
 		return cmp.Or(strings.Compare(x.File, y.File), cmp.Compare(x.Line, y.Line), cmp.Compare(x.Column, y.Column), strings.Compare(x.What, y.What))
 	})
-	slices.SortFunc(v.roles, func(x, y audit.RoleOf) int {
+	slices.SortFunc(v.roles, func(x, y topology.RoleOf) int {
 		return cmp.Or(compareRefs(x.Object, y.Object), strings.Compare(string(x.Role), string(y.Role)))
 	})
 	return v
@@ -212,7 +213,7 @@ func (v *view) coverage() string {
 		s += " (" + most + ")"
 	}
 	if v.Report.Empty && c.Objects > 0 {
-		s += "; none of them was found to be on the way to a model, a label " + audit.RoleLabel + " says that one is"
+		s += "; none of them was found to be on the way to a model, a label " + topology.RoleLabel + " says that one is"
 	}
 	return s
 }
@@ -254,7 +255,7 @@ func many(n int, what string) string {
 }
 
 // at is a place as file:line.
-func at(p audit.Place) string {
+func at(p topology.Place) string {
 	if p.Line <= 0 || p.Live {
 		return p.File
 	}

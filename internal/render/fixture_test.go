@@ -10,6 +10,7 @@ import (
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/incident"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 var fixtureChecks = []*audit.Check{
@@ -47,19 +48,19 @@ func fixture(t testing.TB) *Audit {
 		t.Fatal(err)
 	}
 	policy, client, gateway := ref("BackendTrafficPolicy", "llm", "retry"), ref("Deployment", "apps", "copilot"), ref("Deployment", "llm", "gateway")
-	waiver := &audit.Waiver{Check: "MEM-001", Reason: "the sidecar is measured", Until: "2027-01-31", Inline: true, Place: audit.Place{File: "deploy/gateway.yaml", Line: 9, Column: 5}}
+	waiver := &audit.Waiver{Check: "MEM-001", Reason: "the sidecar is measured", Until: "2027-01-31", Inline: true, Place: topology.Place{File: "deploy/gateway.yaml", Line: 9, Column: 5}}
 	find := func(i int, o manifest.Ref, file string, line int, observed string) audit.Finding {
 		c := fixtureChecks[i]
 		return audit.Finding{
 			Key: c.ID + o.Name + observed, Check: c, ID: c.ID, Severity: c.Severity, Title: c.Title, State: audit.Fail, Object: o,
-			Place: audit.Place{File: file, Line: line, Column: 3}, Path: "spec.x[0]", Observed: observed, Expected: c.Expected,
+			Place: topology.Place{File: file, Line: line, Column: 3}, Path: "spec.x[0]", Observed: observed, Expected: c.Expected,
 			Related: []audit.RelatedPlace{}, Incidents: []string{"HT-0001", "HT-0002"}, Drill: c.Drill,
 		}
 	}
 	path := find(1, client, "deploy/copilot.yaml", 14, "49 attempts on 5xx")
 	path.Related = []audit.RelatedPlace{
-		{Object: client, Place: audit.Place{File: "deploy/copilot.yaml", Line: 20, Column: 9}, Note: "SDK: 7 attempts"},
-		{Object: policy, Place: audit.Place{File: "deploy/route.yaml", Line: 31, Column: 9}, Note: "retry: 7 attempts"},
+		{Object: client, Place: topology.Place{File: "deploy/copilot.yaml", Line: 20, Column: 9}, Note: "SDK: 7 attempts"},
+		{Object: policy, Place: topology.Place{File: "deploy/route.yaml", Line: 31, Column: 9}, Note: "retry: 7 attempts"},
 	}
 	waived := find(2, gateway, "deploy/gateway.yaml", 22, "no limit")
 	waived.State, waived.Waiver, waived.Container = audit.Waived, waiver, "sidecar"
@@ -80,7 +81,7 @@ func fixture(t testing.TB) *Audit {
 		},
 		Coverage: audit.Coverage{Objects: 31, Checks: 84, Pass: 40, Fail: 7, Waived: 3, NotEvaluated: 12, Percent: 81},
 		Passed:   []audit.Passed{{ID: "RTY-006", Object: ref("BackendTrafficPolicy", "llm", "good")}, {ID: "MEM-001", Object: client}},
-		Roles:    []audit.RoleOf{{Object: gateway, Role: audit.Gateway, By: "image ghcr.io/berriai/litellm"}, {Object: client, Role: audit.Client, By: "env OPENAI_BASE_URL"}},
+		Roles:    []topology.RoleOf{{Object: gateway, Role: topology.Gateway, By: "image ghcr.io/berriai/litellm"}, {Object: client, Role: topology.Client, By: "env OPENAI_BASE_URL"}},
 	}
 	return &Audit{Report: r, Checks: fixtureChecks, Library: lib, Version: "v0.1.0"}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // hostile are texts that would change the structure of an output that took them
@@ -52,7 +53,7 @@ func torture(t testing.TB, s string) *Audit {
 	r.Open[0].Detail, r.Open[1].Object = s, &o
 	r.Problems[0] = manifest.Problem{File: s, What: s, Remedy: s, Lost: true}
 	r.Roles[0].By, r.Roles[1].Object = s, o
-	past := audit.Past{Key: s, ID: "RTY-006", Object: o, Container: s, Severity: audit.High, State: audit.Fail, Place: audit.Place{File: s}}
+	past := audit.Past{Key: s, ID: "RTY-006", Object: o, Container: s, Severity: audit.High, State: audit.Fail, Place: topology.Place{File: s}}
 	a.Diff = &audit.Diff{File: s, Fixed: []audit.Past{past}, Unknown: []audit.Past{past}}
 	return a
 }

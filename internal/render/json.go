@@ -13,6 +13,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // document is the JSON output, described by docs/audit.schema.json.
@@ -25,7 +26,7 @@ type document struct {
 	Findings []finding          `json:"findings"`
 	Open     []audit.Open       `json:"not_evaluated"`
 	Problems []manifest.Problem `json:"problems"`
-	Roles    []audit.RoleOf     `json:"roles"`
+	Roles    []topology.RoleOf  `json:"roles"`
 	Baseline *baseline          `json:"baseline,omitempty"`
 }
 

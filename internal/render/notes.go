@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/hourthree/hourthree/internal/audit"
+	"github.com/hourthree/hourthree/internal/retrypath"
 )
 
 // Notes says what of the input could not be read, a line each, nothing where all
@@ -24,9 +25,9 @@ func Notes(w io.Writer, in audit.Input) error {
 }
 
 // PathsJSON writes the ways from a workload to models.
-func PathsJSON(w io.Writer, paths []audit.Path) error {
+func PathsJSON(w io.Writer, paths []retrypath.Path) error {
 	return indented(w, struct {
-		Version int          `json:"schema_version"`
-		Paths   []audit.Path `json:"paths"`
+		Version int              `json:"schema_version"`
+		Paths   []retrypath.Path `json:"paths"`
 	}{audit.SchemaVersion, list(paths)})
 }

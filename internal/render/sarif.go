@@ -12,6 +12,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/audit"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // The part of SARIF 2.1.0 that is written.
@@ -313,7 +314,7 @@ func suppression(w *audit.Waiver) sarifSuppression {
 	return out
 }
 
-func (s *sarif) location(p audit.Place, o manifest.Ref, container string) sarifLocation {
+func (s *sarif) location(p topology.Place, o manifest.Ref, container string) sarifLocation {
 	ph := physical(p)
 	if p.Live {
 		s.live[ph.Artifact.URI] = "live object: " + clean(o.String())
@@ -325,7 +326,7 @@ func (s *sarif) location(p audit.Place, o manifest.Ref, container string) sarifL
 	return l
 }
 
-func physical(p audit.Place) sarifPhysical {
+func physical(p topology.Place) sarifPhysical {
 	line, column := max(p.Line, 1), max(p.Column, 1)
 	if p.Live {
 		line, column = 1, 1
@@ -364,7 +365,7 @@ func (s *sarif) notifications() []sarifNotification {
 		if p.Lost {
 			n.Level = "error"
 		}
-		ph := physical(audit.Place{File: p.File, Line: p.Line, Column: p.Column})
+		ph := physical(topology.Place{File: p.File, Line: p.Line, Column: p.Column})
 		n.Locations = []sarifLocation{{Physical: &ph}}
 		out = append(out, n)
 	}

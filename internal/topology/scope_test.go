@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"fmt"
@@ -107,9 +107,9 @@ spec: {selector: {matchLabels: {app: y}}, endpointPickerRef: {name: x}}
 		{"a Service nobody calls", deploymentOf("x", plain) + serviceOf("x"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := run1(t, Input{Objects: objects(t, c.text)}, Options{Checks: []string{"SEC"}})
+			g := New(objects(t, c.text), "")
 			got := ""
-			for _, role := range r.Roles {
+			for _, role := range g.Roles() {
 				if role.Object.Name == "x" {
 					got = string(role.Role) + " " + role.By
 				}
@@ -233,14 +233,14 @@ data: {app.yaml: "providers: {a: {url: b}}"}
 `, "ConfigMap", "c", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := NewGraph(objects(t, gw+c.text), Options{})
+			g := New(objects(t, gw+c.text), "")
 			list := g.Kind(c.kind)
 			i := slices.IndexFunc(list, func(o *manifest.Object) bool { return o.Name == c.object })
 			if i < 0 {
 				t.Fatal("not found")
 			}
 			if g.On(list[i]) != c.want {
-				t.Errorf("on the path: %v, by %q", !c.want, g.Because(list[i]))
+				t.Errorf("on the path: %v, by %q", !c.want, g.because(list[i]))
 			}
 		})
 	}
@@ -259,7 +259,7 @@ func TestChainsAreBounded(t *testing.T) {
 		fmt.Fprintf(&b, "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: r%04d, namespace: llm}\nspec: {%srules: [{backendRefs: [{kind: HTTPRoute, name: r%04d}]}]}\n---\n", i, hosts, i-1)
 	}
 	on := 0
-	g := NewGraph(objects(t, b.String()), Options{})
+	g := New(objects(t, b.String()), "")
 	for _, o := range g.Kind("HTTPRoute") {
 		if g.On(o) {
 			on++
@@ -278,7 +278,7 @@ func TestAbsentNamespaces(t *testing.T) {
 		{Version: "v1", Kind: "Node", Name: "b"},
 		{Version: "v1", Kind: "Widget", Name: "c", Origin: manifest.Origin{Live: true}},
 	}
-	g := NewGraph(list, Options{Context: "team"})
+	g := New(list, "team")
 	if g.Get("Service", "team", "a") == nil || g.Get("Node", "", "b") == nil || g.Get("Widget", "", "c") == nil || list[0].Namespace != "" {
 		t.Errorf("%v %v", g.Objects()[1].Ref(), list[0].Ref())
 	}

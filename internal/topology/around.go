@@ -1,9 +1,10 @@
-package audit
+package topology
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -17,12 +18,12 @@ func (s *scope) beside() {
 	}
 	for space := range s.g.spaces["NetworkPolicy"] {
 		s.first(s.g.In("NetworkPolicy", space), "selects ", s.workloadsIn(space), func(o, w *manifest.Object) bool {
-			selector, _ := Object(o.Root, "spec.podSelector")
-			return s.g.roles[w].Role != "" && (selector == nil || Selects(selector, PodLabels(w)))
+			selector, _ := fields.Object(o.Root, "spec.podSelector")
+			return s.g.roles[w].Role != "" && (selector == nil || selects(selector, podLabels(w)))
 		})
 	}
 	s.first(s.g.kinds["ApplicationSet"], "deploys ", workloads, func(o, w *manifest.Object) bool {
-		namespace, _ := Text(o.Root, "spec.template.spec.destination.namespace")
+		namespace, _ := fields.Text(o.Root, "spec.template.spec.destination.namespace")
 		return s.answers(w) && (w.Namespace == namespace || o.Name == w.Name)
 	})
 	for _, o := range s.g.kinds["ConfigMap"] {
@@ -53,7 +54,7 @@ func (s *scope) first(objects []*manifest.Object, by string, workloads []*manife
 
 // settings marks the configuration of a mesh or controller that a path uses.
 func (s *scope) settings(o *manifest.Object) {
-	data, _ := Object(o.Root, "data")
+	data, _ := fields.Object(o.Root, "data")
 	switch {
 	case data["mesh"] != nil && strings.HasPrefix(o.Name, "istio") && s.g.Any():
 		s.mark(o, "configuration of the mesh")
@@ -81,11 +82,11 @@ func (s *scope) alerts(o *manifest.Object) {
 	if !s.g.Any() {
 		return
 	}
-	groups, _ := List(o.Root, "spec.groups")
+	groups, _ := fields.List(o.Root, "spec.groups")
 	for _, g := range groups {
-		rules, _ := List(g, "rules")
+		rules, _ := fields.List(g, "rules")
 		for _, r := range rules {
-			expr, _ := Text(r, "expr")
+			expr, _ := fields.Text(r, "expr")
 			if name := s.g.AboutModels(expr); name != "" {
 				s.mark(o, "a rule is about "+name)
 				return

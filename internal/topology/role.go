@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -56,21 +57,21 @@ func roleOfImage(image string) (Role, bool) {
 	return "", false
 }
 
-// keyNames are the environment variables that hold a provider's key.
-var keyNames = []string{
+// KeyNames are the environment variables that hold a provider's key.
+var KeyNames = []string{
 	"OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_API_KEY", "ANTHROPIC_API_KEY", "MISTRAL_API_KEY", "COHERE_API_KEY",
 	"GROQ_API_KEY", "GEMINI_API_KEY", "DEEPSEEK_API_KEY", "TOGETHER_API_KEY", "FIREWORKS_API_KEY", "OPENROUTER_API_KEY", "XAI_API_KEY",
 }
 
-// baseNames are the environment variables that say where models are called.
-var baseNames = []string{
+// BaseNames are the environment variables that say where models are called.
+var BaseNames = []string{
 	"OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "LLM_BASE_URL",
 	"LITELLM_BASE_URL", "LITELLM_API_BASE", "MISTRAL_BASE_URL", "GROQ_BASE_URL",
 }
 
-// retryNames are environment variables that applications use for the number of
+// RetryNames are environment variables that applications use for the number of
 // retries of a provider's SDK.
-var retryNames = []string{
+var RetryNames = []string{
 	"OPENAI_MAX_RETRIES", "ANTHROPIC_MAX_RETRIES", "AZURE_OPENAI_MAX_RETRIES", "LLM_MAX_RETRIES", "LITELLM_NUM_RETRIES",
 }
 
@@ -88,8 +89,8 @@ func Provider(host string) bool {
 // ownNames end the hosts that carry the name of a customer's own resource.
 var ownNames = []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com", ".inference.ai.azure.com", ".models.ai.azure.com"}
 
-// anyonesHost is a provider's host without the name of whose it is.
-func anyonesHost(host string) string {
+// AnyonesHost is a provider's host without the name of whose it is.
+func AnyonesHost(host string) string {
 	for _, suffix := range ownNames {
 		if strings.HasSuffix(host, suffix) {
 			return "*" + suffix
@@ -98,9 +99,9 @@ func anyonesHost(host string) string {
 	return host
 }
 
-// HostOf is the host that a URL, or a host with or without port, names; "" for
+// hostOf is the host that a URL, or a host with or without port, names; "" for
 // none.
-func HostOf(text string) string {
+func hostOf(text string) string {
 	if !strings.Contains(text, "://") {
 		text = "//" + text
 	}
@@ -119,7 +120,7 @@ func HostOf(text string) string {
 func declared(o *manifest.Object) (role Role, by string) {
 	for _, place := range []string{"metadata", "spec.template.metadata"} {
 		for _, field := range []string{"labels", "annotations"} {
-			m, _ := Object(o.Root, place+"."+field)
+			m, _ := fields.Object(o.Root, place+"."+field)
 			if v, ok := m[RoleLabel].(string); ok && v != "" {
 				return Role(v), strings.TrimSuffix(field, "s") + " " + RoleLabel
 			}
@@ -128,13 +129,13 @@ func declared(o *manifest.Object) (role Role, by string) {
 	return "", ""
 }
 
-// Bases are the places where a workload's containers call models, by their
+// bases are the places where a workload's containers call models, by their
 // environment, each once: hosts.
-func Bases(o *manifest.Object) []string {
+func bases(o *manifest.Object) []string {
 	var hosts []string
 	for _, c := range Containers(o) {
 		for _, e := range Envs(c.Root) {
-			if h := HostOf(e.Value); e.Value != "" && h != "" && slices.Contains(baseNames, e.Name) && !slices.Contains(hosts, h) {
+			if h := hostOf(e.Value); e.Value != "" && h != "" && slices.Contains(BaseNames, e.Name) && !slices.Contains(hosts, h) {
 				hosts = append(hosts, h)
 			}
 		}
@@ -151,7 +152,7 @@ func stated(o *manifest.Object) (Role, string) {
 		return r, by
 	}
 	for _, c := range Containers(o) {
-		image, _ := Text(c.Root, "image")
+		image, _ := fields.Text(c.Root, "image")
 		if r, ok := roleOfImage(image); ok && !c.Init {
 			return r, "image " + Repository(image)
 		}
@@ -165,9 +166,9 @@ func calls(o *manifest.Object) string {
 	for _, c := range Containers(o) {
 		for _, e := range Envs(c.Root) {
 			switch {
-			case slices.Contains(keyNames, e.Name), slices.Contains(baseNames, e.Name), slices.Contains(retryNames, e.Name):
+			case slices.Contains(KeyNames, e.Name), slices.Contains(BaseNames, e.Name), slices.Contains(RetryNames, e.Name):
 				return "environment variable " + e.Name
-			case Provider(HostOf(e.Value)):
+			case Provider(hostOf(e.Value)):
 				return "environment variable " + e.Name + " names a provider's host"
 			}
 		}
@@ -175,19 +176,37 @@ func calls(o *manifest.Object) string {
 	return ""
 }
 
-// misdeclared are the problems of workloads that declare a role there is not.
-func misdeclared(g *Graph) []manifest.Problem {
+// Misdeclared are the problems of workloads that declare a role there is not.
+func Misdeclared(g *Graph) []manifest.Problem {
 	var list []manifest.Problem
 	for _, o := range g.all {
 		r, _ := declared(o)
-		if r == "" || slices.Contains(parts, r) || !slices.Contains(workloadKinds, kindOf(o)) {
+		if r == "" || slices.Contains(parts, r) || !slices.Contains(workloadKinds, KindOf(o)) {
 			continue
 		}
 		list = append(list, manifest.Problem{
 			File: o.Origin.File, Line: max(o.Origin.Line, 1),
-			What:   fmt.Sprintf("%s declares the role %q in %s, which is none", o.Ref(), short(string(r)), RoleLabel),
+			What:   fmt.Sprintf("%s declares the role %q in %s, which is none", o.Ref(), fields.Short(string(r)), RoleLabel),
 			Remedy: "write client, gateway, server or epp",
 		})
 	}
 	return list
+}
+
+// Role is a workload's part on the way to a model.
+type Role string
+
+// The roles.
+const (
+	Client  Role = "client"
+	Gateway Role = "gateway"
+	Server  Role = "server"
+	Picker  Role = "epp" // the endpoint picker of an InferencePool
+)
+
+// RoleOf says which role a workload was found to have, and by what.
+type RoleOf struct {
+	Object manifest.Ref `json:"object"`
+	Role   Role         `json:"role"`
+	By     string       `json:"by"`
 }

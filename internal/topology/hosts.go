@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"net/url"
@@ -8,14 +8,15 @@ import (
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
-// hosts finds objects by host name; names may begin with *.
-type hosts struct {
+// Hosts finds objects by host name; names may begin with *.
+type Hosts struct {
 	exact map[string][]*manifest.Object
 	wild  map[string][]*manifest.Object // by what follows *.
-	any   []*manifest.Object
+	Any   []*manifest.Object
 }
 
-func (h *hosts) add(name string, o *manifest.Object) {
+// Add takes in an object by a host name; "" and * are any host.
+func (h *Hosts) Add(name string, o *manifest.Object) {
 	if h.exact == nil {
 		h.exact, h.wild = map[string][]*manifest.Object{}, map[string][]*manifest.Object{}
 	}
@@ -27,8 +28,8 @@ func (h *hosts) add(name string, o *manifest.Object) {
 	}
 	switch suffix, isWild := strings.CutPrefix(name, "*."); {
 	case name == "" || name == "*":
-		if !slices.Contains(h.any, o) {
-			h.any = append(h.any, o)
+		if !slices.Contains(h.Any, o) {
+			h.Any = append(h.Any, o)
 		}
 	case isWild:
 		put(h.wild, suffix)
@@ -37,11 +38,11 @@ func (h *hosts) add(name string, o *manifest.Object) {
 	}
 }
 
-// named are the objects of the most specific name that fits and for which keep
+// Named are the objects of the most specific name that fits and for which keep
 // holds, those for any host left out.
-func (h *hosts) named(name string, keep func(*manifest.Object) bool) []*manifest.Object {
+func (h *Hosts) Named(name string, keep func(*manifest.Object) bool) []*manifest.Object {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	if list := kept(h.exact[name], keep); len(list) > 0 {
+	if list := Kept(h.exact[name], keep); len(list) > 0 {
 		return list
 	}
 	for rest := name; rest != ""; {
@@ -49,7 +50,7 @@ func (h *hosts) named(name string, keep func(*manifest.Object) bool) []*manifest
 		if !ok {
 			break
 		}
-		if list := kept(h.wild[after], keep); len(list) > 0 {
+		if list := Kept(h.wild[after], keep); len(list) > 0 {
 			return list
 		}
 		rest = after
@@ -57,15 +58,16 @@ func (h *hosts) named(name string, keep func(*manifest.Object) bool) []*manifest
 	return nil
 }
 
-// find is like named, and falls back on what is for any host.
-func (h *hosts) find(name string, keep func(*manifest.Object) bool) []*manifest.Object {
-	if list := h.named(name, keep); len(list) > 0 {
+// Find is like Named, and falls back on what is for any host.
+func (h *Hosts) Find(name string, keep func(*manifest.Object) bool) []*manifest.Object {
+	if list := h.Named(name, keep); len(list) > 0 {
 		return list
 	}
-	return kept(h.any, keep)
+	return Kept(h.Any, keep)
 }
 
-func kept(list []*manifest.Object, keep func(*manifest.Object) bool) []*manifest.Object {
+// Kept are the objects for which keep holds, all of them where it is nil.
+func Kept(list []*manifest.Object, keep func(*manifest.Object) bool) []*manifest.Object {
 	if keep == nil {
 		return list
 	}
@@ -78,42 +80,42 @@ func kept(list []*manifest.Object, keep func(*manifest.Object) bool) []*manifest
 	return out
 }
 
-// address is where a base URL leads.
-type address struct {
-	host string // in small letters, without port
-	tls  bool
+// Address is where a base URL leads.
+type Address struct {
+	Host string // in small letters, without port
+	TLS  bool
 }
 
-// parseAddress reads a base URL or a host. What holds a variable that is not
+// ParseAddress reads a base URL or a host. What holds a variable that is not
 // known is none.
-func parseAddress(text string) (address, bool) {
+func ParseAddress(text string) (Address, bool) {
 	text = strings.TrimSpace(text)
 	if text == "" || strings.ContainsAny(text, "${} \t\n") {
-		return address{}, false
+		return Address{}, false
 	}
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" {
-		return address{}, false
+		return Address{}, false
 	}
-	return address{strings.ToLower(u.Hostname()), u.Scheme == "https"}, true
+	return Address{strings.ToLower(u.Hostname()), u.Scheme == "https"}, true
 }
 
-// service is the Service that a host name means to a client in a namespace, nil
+// Service is the Service that a host name means to a client in a namespace, nil
 // for none.
-func (x *edges) service(host, namespace string) *manifest.Object {
-	name, space, ok := serviceName(host, namespace)
+func (x *Edges) Service(host, namespace string) *manifest.Object {
+	name, space, ok := ServiceName(host, namespace)
 	if !ok {
 		return nil
 	}
-	return x.g.Get("Service", space, name)
+	return x.Graph.Get("Service", space, name)
 }
 
-// serviceName is the name and namespace of the Service that a host name of the
+// ServiceName is the name and namespace of the Service that a host name of the
 // cluster would be.
-func serviceName(host, namespace string) (name, space string, ok bool) {
+func ServiceName(host, namespace string) (name, space string, ok bool) {
 	host = strings.TrimSuffix(host, ".")
 	for _, suffix := range []string{".svc.cluster.local", ".svc"} {
 		if rest, found := strings.CutSuffix(host, suffix); found {
@@ -145,9 +147,9 @@ func full(host, namespace string) string {
 	return host + "." + namespace + ".svc.cluster.local"
 }
 
-// fullIn is full, for a client that may also write name.namespace.
-func (x *edges) fullIn(host, namespace string) string {
-	if s := x.service(host, namespace); s != nil {
+// FullIn is full, for a client that may also write name.namespace.
+func (x *Edges) FullIn(host, namespace string) string {
+	if s := x.Service(host, namespace); s != nil {
 		return s.Name + "." + s.Namespace + ".svc.cluster.local"
 	}
 	return full(host, namespace)

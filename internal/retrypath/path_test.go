@@ -1,4 +1,4 @@
-package audit
+package retrypath
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 var update = flag.Bool("update-paths", false, "write the trees of paths that are found")
@@ -50,7 +51,7 @@ func TestTreesOfExamples(t *testing.T) {
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".yaml")
 		t.Run(name, func(t *testing.T) {
-			got := treeOf(t, Paths(NewGraph(example(t, name), Options{})), 80)
+			got := treeOf(t, New(topology.New(example(t, name), "")).All(), 80)
 			golden := strings.TrimSuffix(f, ".yaml") + ".txt"
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -92,13 +93,13 @@ func TestProductsOfExamples(t *testing.T) {
 		{"circle", "llm/one", layers.Server, 3 * 2 * 2, 12, 3},
 		{"unknown", "api.openai.com", layers.Server, 3 * 3 * 6, 3 * 1.1 * 6, 3},
 	} {
-		paths := Paths(NewGraph(example(t, c.name), Options{}))
+		paths := New(topology.New(example(t, c.name), "")).All()
 		i := slices.IndexFunc(paths, func(p Path) bool { return p.To == c.to })
 		if i < 0 {
 			t.Errorf("%s: no path to %s", c.name, c.to)
 			continue
 		}
-		k := slices.IndexFunc(paths[i].Products, func(p PathProduct) bool { return p.Class == c.class })
+		k := slices.IndexFunc(paths[i].Products, func(p Product) bool { return p.Class == c.class })
 		got := paths[i].Products[k]
 		if got.Calls != c.calls || got.Steady < c.steady*0.999 || got.Steady > c.steady*1.001 || len(paths[i].Layers) != c.layers {
 			t.Errorf("%s to %s: %s makes %d calls, %v in the long run, of %d layers; want %d, %v, %d",
@@ -109,7 +110,7 @@ func TestProductsOfExamples(t *testing.T) {
 
 // What each product does for each class of failure.
 func TestLayersOfProducts(t *testing.T) {
-	paths := Paths(NewGraph(example(t, "products"), Options{}))
+	paths := New(topology.New(example(t, "products"), "")).All()
 	for _, c := range []struct {
 		host, layer                      string
 		connect, reset, server, capacity int
@@ -160,7 +161,7 @@ metadata:
   labels: {gateway.envoyproxy.io/owning-gateway-name: edge, gateway.envoyproxy.io/owning-gateway-namespace: infra}
 spec: {selector: {app: envoy}}
 `
-		paths, err := PathOf(NewGraph(objects(t, text), Options{}), "agent")
+		paths, err := New(topology.New(objects(t, text), "")).Named("agent")
 		if err != nil || len(paths) == 0 || paths[0].Worst.Calls != want {
 			t.Errorf("%s: %v, %d paths: %s", host, err, len(paths), treeOf(t, paths, 80))
 		}
@@ -185,12 +186,12 @@ func TestVirtualServiceThatDoesNotApply(t *testing.T) {
 		{"exported to others", "  hosts: [llm-gateway.llm.svc.cluster.local]", "  hosts: [llm-gateway.llm.svc.cluster.local]\n  exportTo: [other]", 6},
 		{"no namespace was read", "kind: Namespace", "kind: Other", 24},
 	} {
-		paths, err := PathOf(NewGraph(objects(t, strings.Replace(string(data), c.old, c.new, 1)), Options{}), "copilot")
+		paths, err := New(topology.New(objects(t, strings.Replace(string(data), c.old, c.new, 1)), "")).Named("copilot")
 		if err != nil || len(paths) == 0 || paths[0].Products[0].Calls != c.calls {
 			t.Errorf("%s: %v: %s", c.name, err, treeOf(t, paths, 80))
 			continue
 		}
-		sees := slices.ContainsFunc(paths[0].Layers, func(l PathLayer) bool { return strings.HasPrefix(l.Name, "VirtualService") })
+		sees := slices.ContainsFunc(paths[0].Layers, func(l Layer) bool { return strings.HasPrefix(l.Name, "VirtualService") })
 		if sees != (c.calls == 24) {
 			t.Errorf("%s: %s", c.name, treeOf(t, paths, 80))
 		}
@@ -201,7 +202,7 @@ func TestVirtualServiceThatDoesNotApply(t *testing.T) {
 // of it repeat them.
 func TestHandsAnnotation(t *testing.T) {
 	all := example(t, "seven")
-	before, _ := PathOf(NewGraph(all, Options{}), "copilot")
+	before, _ := New(topology.New(all, "")).Named("copilot")
 	for _, o := range all {
 		if o.Kind == "Deployment" && o.Name == "llm-gateway" {
 			o.Root["metadata"].(map[string]any)["annotations"] = map[string]any{HandsAnnotation: "429=5xx, nonsense, 429=500"}
@@ -210,16 +211,16 @@ func TestHandsAnnotation(t *testing.T) {
 			o.Root["spec"].(map[string]any)["retry"] = map[string]any{"numRetries": 1.0}
 		}
 	}
-	after, _ := PathOf(NewGraph(all, Options{}), "copilot")
+	after, _ := New(topology.New(all, "")).Named("copilot")
 	if was, is := before[0].Products[3].Calls, after[0].Products[3].Calls; was != 49 || is != 98 {
 		t.Errorf("429 made %d calls, and %d where it is handed out as 5xx; want 49 and 98", was, is)
 	}
 }
 
 func TestPathOf(t *testing.T) {
-	g := NewGraph(append(example(t, "seven"), example(t, "mesh")...), Options{})
+	g := topology.New(append(example(t, "seven"), example(t, "mesh")...), "")
 	for _, name := range []string{"llm/vllm", "deployment/llm/vllm", "vllm"} {
-		if paths, err := PathOf(g, name); err != nil || len(paths) != 1 || paths[0].Client.Name != "copilot" {
+		if paths, err := New(g).Named(name); err != nil || len(paths) != 1 || paths[0].Client.Name != "copilot" {
 			t.Errorf("%s: %d paths, %v", name, len(paths), err)
 		}
 	}
@@ -233,15 +234,15 @@ func TestPathOf(t *testing.T) {
 		"job/apps/vllm":  "there is none",
 		"Deployment/llm": "there is none",
 	} {
-		if _, err := PathOf(g, name); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(g).Named(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", name, err, want)
 		}
 	}
 	both := append(example(t, "seven"), example(t, "circle")...)
-	if _, err := PathOf(NewGraph(both, Options{}), "copilot"); err == nil || !strings.Contains(err.Error(), "Deployment/apps/copilot, Deployment/llm/copilot") {
+	if _, err := New(topology.New(both, "")).Named("copilot"); err == nil || !strings.Contains(err.Error(), "Deployment/apps/copilot, Deployment/llm/copilot") {
 		t.Errorf("ambiguous: %v", err)
 	}
-	if _, err := PathOf(NewGraph(nil, Options{}), "copilot"); err == nil || !strings.Contains(err.Error(), "no workload was read") {
+	if _, err := New(topology.New(nil, "")).Named("copilot"); err == nil || !strings.Contains(err.Error(), "no workload was read") {
 		t.Errorf("nothing read: %v", err)
 	}
 }
@@ -257,11 +258,11 @@ func TestPathOfAFile(t *testing.T) {
 	if err != nil || len(set.Problems) > 0 {
 		t.Fatal(err, set.Problems)
 	}
-	paths, err := PathOf(NewGraph(set.Objects, Options{}), name)
+	paths, err := New(topology.New(set.Objects, "")).Named(name)
 	if err != nil || len(paths) != 1 {
 		t.Fatalf("%d paths, %v", len(paths), err)
 	}
-	if _, err := PathOf(NewGraph(set.Objects, Options{}), "zzzz"); err == nil || !strings.Contains(err.Error(), "1 workloads were read, such as") {
+	if _, err := New(topology.New(set.Objects, "")).Named("zzzz"); err == nil || !strings.Contains(err.Error(), "1 workloads were read, such as") {
 		t.Error(err)
 	}
 	p := paths[0]
@@ -272,11 +273,11 @@ func TestPathOfAFile(t *testing.T) {
 
 func TestPathsDoNotDependOnOrder(t *testing.T) {
 	all := append(append(example(t, "mesh"), example(t, "kong")...), example(t, "everyday")...)
-	want := treeOf(t, Paths(NewGraph(all, Options{})), 80)
+	want := treeOf(t, New(topology.New(all, "")).All(), 80)
 	rapid.Check(t, func(rt *rapid.T) {
 		mixed := slices.Clone(all)
 		rand.New(rand.NewSource(rapid.Int64().Draw(rt, "order"))).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-		if got := treeOf(t, Paths(NewGraph(mixed, Options{})), 80); got != want {
+		if got := treeOf(t, New(topology.New(mixed, "")).All(), 80); got != want {
 			rt.Fatalf("got:\n%s\nwant:\n%s", got, want)
 		}
 	})
@@ -284,7 +285,7 @@ func TestPathsDoNotDependOnOrder(t *testing.T) {
 
 // The JSON has lists where there is nothing, and no secret.
 func TestPathJSON(t *testing.T) {
-	data, err := json.Marshal(Paths(NewGraph(example(t, "kong"), Options{})))
+	data, err := json.Marshal(New(topology.New(example(t, "kong"), "")).All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +300,7 @@ func TestPathJSON(t *testing.T) {
 }
 
 func TestTreeFitsItsWidth(t *testing.T) {
-	paths := append(Paths(NewGraph(example(t, "unknown"), Options{})), Paths(NewGraph(example(t, "everyday"), Options{}))...)
+	paths := append(New(topology.New(example(t, "unknown"), "")).All(), New(topology.New(example(t, "everyday"), "")).All()...)
 	for _, width := range []int{-1, 0, 10, 40, 53, 80, 200} {
 		most := max(width, leastWidth)
 		if width <= 0 {
@@ -318,7 +319,7 @@ func TestTreeFitsItsWidth(t *testing.T) {
 
 // Names come from whoever wrote the objects, and go to a terminal.
 func TestTreeHasNoCommandsForTheTerminal(t *testing.T) {
-	p := Path{Client: manifest.Ref{Kind: "Deployment", Name: "a\x1b[31mb\u009bc\r\nd"}, Worst: PathProduct{}}
+	p := Path{Client: manifest.Ref{Kind: "Deployment", Name: "a\x1b[31mb\u009bc\r\nd"}, Worst: Product{}}
 	if got := treeOf(t, []Path{p}, 80); strings.ContainsAny(got, "\x1b\u009b\r") || !strings.Contains(got, "a[31mbcd") {
 		t.Errorf("%q", got)
 	}
@@ -357,7 +358,7 @@ spec:
 	}
 	text += "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: all, namespace: llm}\ndata:\n  config.yaml: \"{model_list: [" + strings.Join(targets, ", ") + "]}\"\n"
 	start := time.Now()
-	paths, err := PathOf(NewGraph(objects(t, text), Options{}), "copilot")
+	paths, err := New(topology.New(objects(t, text), "")).Named("copilot")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,31 +370,10 @@ spec:
 	}
 }
 
-func TestNamesOfHosts(t *testing.T) {
-	g := NewGraph(example(t, "mesh"), Options{})
-	for host, want := range map[string]string{
-		"llm-gateway.llm": "llm-gateway.llm.svc.cluster.local", "llm-gateway.llm.svc": "llm-gateway.llm.svc.cluster.local",
-		"llm-gateway.llm.svc.cluster.local": "llm-gateway.llm.svc.cluster.local", "vllm": "vllm.apps.svc.cluster.local",
-		"api.openai.com": "api.openai.com", "*.llm.svc.cluster.local": "*.llm.svc.cluster.local",
-	} {
-		if got := g.edges().fullIn(host, "apps"); got != want {
-			t.Errorf("%s is %s, want %s", host, got, want)
-		}
-	}
-	for text, want := range map[string]string{
-		"https://LLM.example.com:8443/v1": "llm.example.com", "llm.example.com/v1": "llm.example.com", "http://$(HOST)/v1": "", "": "",
-		"os.environ/URL": "os.environ", "http://[::1]:80": "::1", "https://": "",
-	} {
-		if a, _ := parseAddress(text); a.host != want {
-			t.Errorf("%q has host %q, want %q", text, a.host, want)
-		}
-	}
-}
-
 // What stands in a base URL's place without being an address is not shown.
 func TestNoAddressIsShown(t *testing.T) {
 	const key = "sk-proj-abcdef"
-	g := NewGraph(objects(t, `
+	g := topology.New(objects(t, `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: chat, namespace: llm}
@@ -401,9 +381,9 @@ spec:
   template:
     metadata: {labels: {app: chat}}
     spec: {containers: [{name: app, image: chat:1, env: [{name: OPENAI_BASE_URL, value: `+key+`}, {name: OPENAI_API_KEY, value: x}]}]}
-`), Options{})
+`), "")
 	var out strings.Builder
-	if err := Tree(&out, Paths(g), 80); err != nil {
+	if err := Tree(&out, New(g).All(), 80); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), key) {

@@ -1,4 +1,13 @@
-package audit
+// Package topology indexes objects and says what they mean to each other: which
+// workloads call, pass on or serve models and by what that is known, which
+// objects are on the way to a model, which policies, Services, routes and proxies
+// bear on which. It decides what is connected, and never what is wrong with it or
+// how often a call is repeated: those are audit's and retrypath's to say, which
+// are its callers. It changes no object and is pure.
+//
+// Graph is the index with the roles; Edges is what rules and paths follow, built
+// when it is first asked for.
+package topology
 
 import (
 	"bytes"
@@ -13,53 +22,49 @@ import (
 // Graph is the objects, indexed, with the roles of workloads and the edges from
 // client to model. It is immutable once built.
 //
-// Objects of a kind that the catalogue knows are found by their kind when they
+// Objects of a kind that Resources has are found by their kind when they
 // are of the group it is known by; others by kind and group, such as
 // Service.serving.knative.dev.
 type Graph struct {
-	opt     Options
 	all     []*manifest.Object
 	kinds   map[string][]*manifest.Object
-	named   map[key]*manifest.Object
+	named   map[Key]*manifest.Object
 	spaces  map[string]map[string][]*manifest.Object // by kind and namespace
 	roles   map[*manifest.Object]RoleOf
 	on      map[*manifest.Object]string // on the way to a model, and by what
 	texts   map[*manifest.Object][]Document
-	targets map[key][]*manifest.Object       // policies by what they are attached to
+	targets map[Key][]*manifest.Object       // policies by what they are attached to
 	served  map[string]bool                  // names of what answers model calls
 	pods    map[[3]string][]*manifest.Object // workloads by namespace, and key and value of a label of their pods
 	search  *scope
-	linked  linked // the edges, for rules in Go
+	linked  linked // the edges, once they were asked for
 	// gateways are the configurations that were read, problems what was not.
-	gateways map[*manifest.Object][]reading
+	gateways map[*manifest.Object][]Reading
 	problems []manifest.Problem
 }
 
-type key struct{ kind, namespace, name string }
+// Key names an object within a graph. The kind is one that KindOf gives.
+type Key struct{ Kind, Namespace, Name string }
 
-// NewGraph indexes objects. Those that name no namespace get the one of the
-// options' context; objects are never changed.
-func NewGraph(objects []*manifest.Object, opt Options) *Graph {
-	if opt.Context == "" {
-		opt.Context = "default"
-	}
-	if opt.MaxAttempts <= 0 {
-		opt.MaxAttempts = 10
+// New indexes objects. Those that name no namespace get the one that is
+// given, "" for that of the name default; objects are never changed.
+func New(objects []*manifest.Object, namespace string) *Graph {
+	if namespace == "" {
+		namespace = "default"
 	}
 	g := &Graph{
-		opt:   opt,
-		kinds: map[string][]*manifest.Object{}, named: map[key]*manifest.Object{}, spaces: map[string]map[string][]*manifest.Object{},
+		kinds: map[string][]*manifest.Object{}, named: map[Key]*manifest.Object{}, spaces: map[string]map[string][]*manifest.Object{},
 		roles: map[*manifest.Object]RoleOf{}, on: map[*manifest.Object]string{},
-		texts: map[*manifest.Object][]Document{}, targets: map[key][]*manifest.Object{}, served: map[string]bool{}, pods: map[[3]string][]*manifest.Object{}, gateways: map[*manifest.Object][]reading{},
+		texts: map[*manifest.Object][]Document{}, targets: map[Key][]*manifest.Object{}, served: map[string]bool{}, pods: map[[3]string][]*manifest.Object{}, gateways: map[*manifest.Object][]Reading{},
 	}
 	for _, o := range objects {
-		g.all = append(g.all, settled(o, opt.Context))
+		g.all = append(g.all, settled(o, namespace))
 	}
 	slices.SortStableFunc(g.all, byName)
 	for _, o := range g.all {
-		kind := kindOf(o)
+		kind := KindOf(o)
 		g.kinds[kind] = append(g.kinds[kind], o)
-		k := key{kind, o.Namespace, o.Name}
+		k := Key{kind, o.Namespace, o.Name}
 		if g.named[k] == nil {
 			g.named[k] = o
 		}
@@ -98,15 +103,14 @@ func byName(a, b *manifest.Object) int {
 	return cmp.Or(bytes.Compare(x, y), bytes.Compare(a.Text, b.Text))
 }
 
-func kindOf(o *manifest.Object) string {
+// KindOf is the kind by which an object is found: its own or, of another group
+// than the one that the kind is known by, with the group.
+func KindOf(o *manifest.Object) string {
 	if group, ok := groups[o.Kind]; ok && group != o.Group {
 		return o.Kind + "." + o.Group
 	}
 	return o.Kind
 }
-
-// Options are those that the graph was built with, defaults filled in.
-func (g *Graph) Options() Options { return g.opt }
 
 // Objects are all of them, in the order of kind, namespace and name.
 func (g *Graph) Objects() []*manifest.Object { return g.all }
@@ -119,7 +123,7 @@ func (g *Graph) In(kind, namespace string) []*manifest.Object { return g.spaces[
 
 // Get finds an object by kind, namespace and name, nil when there is none.
 func (g *Graph) Get(kind, namespace, name string) *manifest.Object {
-	return g.named[key{kind, namespace, name}]
+	return g.named[Key{kind, namespace, name}]
 }
 
 // Role is the workload's, "" for none.
@@ -128,8 +132,8 @@ func (g *Graph) Role(o *manifest.Object) Role { return g.roles[o].Role }
 // On says that an object is on the way from a client to a model.
 func (g *Graph) On(o *manifest.Object) bool { return g.on[o] != "" }
 
-// Because says by what an object is on the way to a model, "" when it is not.
-func (g *Graph) Because(o *manifest.Object) string { return g.on[o] }
+// because says by what an object is on the way to a model, "" when it is not.
+func (g *Graph) because(o *manifest.Object) string { return g.on[o] }
 
 // Any says that at least one object is on the way to a model.
 func (g *Graph) Any() bool { return len(g.on) > 0 }

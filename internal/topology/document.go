@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"encoding/json"
@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -36,7 +37,7 @@ func (g *Graph) Documents(o *manifest.Object) []Document {
 }
 
 func documents(o *manifest.Object) []Document {
-	data, err := Object(o.Root, "data")
+	data, err := fields.Object(o.Root, "data")
 	if err != nil {
 		return nil
 	}
@@ -74,7 +75,7 @@ func embedded(o *manifest.Object, k string) *manifest.Object {
 func parse(name, text string) (map[string]any, error) {
 	says := strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") || strings.HasSuffix(name, ".json")
 	if len(text) > maxDocument {
-		return nil, fault("data["+name+"]", "shorter than 1 MiB")
+		return nil, fields.Not("data["+name+"]", "shorter than 1 MiB")
 	}
 	if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") {
 		var m map[string]any
@@ -85,7 +86,7 @@ func parse(name, text string) (map[string]any, error) {
 	var v any
 	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
 		if says {
-			return nil, fault("data["+name+"]", "YAML or JSON that can be read")
+			return nil, fields.Not("data["+name+"]", "YAML or JSON that can be read")
 		}
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -79,7 +80,7 @@ func (s *scope) role(o *manifest.Object, r Role, by string) {
 	s.g.roles[o] = RoleOf{Object: o.Ref(), Role: r, By: by}
 	s.mark(o, by)
 	if r == Client {
-		for _, h := range Bases(o) {
+		for _, h := range bases(o) {
 			s.hosts[h] = "called by " + o.Ref().String()
 		}
 	}
@@ -88,7 +89,7 @@ func (s *scope) role(o *manifest.Object, r Role, by string) {
 // seed marks an object that is known by itself.
 func (s *scope) seed(o *manifest.Object) {
 	_, by := declared(o)
-	switch kind := kindOf(o); {
+	switch kind := KindOf(o); {
 	case slices.Contains(workloadKinds, kind):
 		if r, by := stated(o); slices.Contains(parts, r) {
 			s.role(o, r, by)
@@ -102,9 +103,9 @@ func (s *scope) seed(o *manifest.Object) {
 	case o.Group == manifest.FileGroup:
 		s.mark(o, "configuration of "+o.Kind)
 	}
-	if kindOf(o) == "ConfigMap" {
+	if KindOf(o) == "ConfigMap" {
 		s.g.texts[o] = documents(o)
-		if s.products[o] = cmp.Or(productOf(s.g.texts[o]), leads(s.g.gateways[o])); s.products[o] != "" {
+		if s.products[o] = cmp.Or(productOf(s.g.texts[o]), LeadsToModels(s.g.gateways[o])); s.products[o] != "" {
 			s.mark(o, "configuration of "+s.products[o])
 		}
 	}
@@ -129,12 +130,12 @@ func productOf(list []Document) string {
 	return ""
 }
 
-// anyHas says whether an element of a map has one of the fields.
-func anyHas(v any, fields ...string) bool {
+// anyHas says whether an element of a map has a field of one of the names.
+func anyHas(v any, names ...string) bool {
 	m, _ := v.(map[string]any)
 	for _, e := range m {
-		for _, f := range fields {
-			if x, _ := Value(e, f); x != nil {
+		for _, f := range names {
+			if x, _ := fields.Value(e, f); x != nil {
 				return true
 			}
 		}
@@ -144,7 +145,7 @@ func anyHas(v any, fields ...string) bool {
 
 // visit follows what an object refers to.
 func (s *scope) visit(o *manifest.Object) {
-	switch kindOf(o) {
+	switch KindOf(o) {
 	case "Deployment", "StatefulSet", "DaemonSet":
 		s.mounts(o)
 	case "Pod":
@@ -175,9 +176,9 @@ func (s *scope) mounts(o *manifest.Object) {
 	if s.g.roles[o].Role != "" {
 		return
 	}
-	volumes, _ := List(PodSpec(o), "volumes")
+	volumes, _ := fields.List(PodSpec(o), "volumes")
 	for _, v := range volumes {
-		name, _ := Text(v, "configMap.name")
+		name, _ := fields.Text(v, "configMap.name")
 		if product := s.products[s.g.Get("ConfigMap", o.Namespace, name)]; product != "" {
 			s.role(o, Gateway, "mounts the configuration of "+product)
 		}
@@ -191,8 +192,8 @@ func (s *scope) pod(o *manifest.Object) {
 	}
 	for _, k := range workloadKinds[:4] {
 		for _, w := range s.g.In(k, o.Namespace) {
-			selector, _ := Object(w.Root, "spec.selector")
-			if r := s.g.roles[w]; r.Role != "" && Selects(selector, PodLabels(o)) {
+			selector, _ := fields.Object(w.Root, "spec.selector")
+			if r := s.g.roles[w]; r.Role != "" && selects(selector, podLabels(o)) {
 				s.role(o, r.Role, "pod of "+w.Ref().String())
 				return
 			}
@@ -201,7 +202,7 @@ func (s *scope) pod(o *manifest.Object) {
 }
 
 func (s *scope) rollout(o *manifest.Object) {
-	name, _ := Text(o.Root, "spec.workloadRef.name")
+	name, _ := fields.Text(o.Root, "spec.workloadRef.name")
 	if r := s.g.roles[s.g.Get("Deployment", o.Namespace, name)]; r.Role != "" {
 		s.role(o, r.Role, "rolls out "+r.Object.String())
 	}
@@ -214,9 +215,9 @@ func names(o *manifest.Object) []string {
 	return []string{full, full + ".svc", full + ".svc.cluster.local", o.Name}
 }
 
-// ServiceAt is the Service that a host names as seen from a namespace, nil for
+// serviceAt is the Service that a host names as seen from a namespace, nil for
 // none.
-func (g *Graph) ServiceAt(host, from string) *manifest.Object {
+func (g *Graph) serviceAt(host, from string) *manifest.Object {
 	host = strings.TrimSuffix(strings.TrimSuffix(host, ".cluster.local"), ".svc")
 	name, namespace, ok := strings.Cut(host, ".")
 	if !ok {
@@ -226,7 +227,7 @@ func (g *Graph) ServiceAt(host, from string) *manifest.Object {
 }
 
 func (s *scope) service(o *manifest.Object) {
-	if external, _ := Text(o.Root, "spec.externalName"); Provider(external) {
+	if external, _ := fields.Text(o.Root, "spec.externalName"); Provider(external) {
 		s.mark(o, "names the provider's host "+external)
 	}
 	behind := s.g.Behind(o)
@@ -254,7 +255,7 @@ func (s *scope) caller(o *manifest.Object) *manifest.Object {
 		}
 		for _, w := range s.g.Workloads() {
 			short := n == o.Name // only from its own namespace
-			if s.g.roles[w].Role == Client && (!short || w.Namespace == o.Namespace) && slices.Contains(Bases(w), n) {
+			if s.g.roles[w].Role == Client && (!short || w.Namespace == o.Namespace) && slices.Contains(bases(w), n) {
 				return w
 			}
 		}
@@ -266,8 +267,8 @@ func (s *scope) caller(o *manifest.Object) *manifest.Object {
 // asks for an accelerator, else a gateway.
 func serves(o *manifest.Object) Role {
 	for _, c := range Containers(o) {
-		limits, _ := Object(c.Root, "resources.limits")
-		claims, _ := List(c.Root, "resources.claims") // of devices
+		limits, _ := fields.Object(c.Root, "resources.limits")
+		claims, _ := fields.List(c.Root, "resources.claims") // of devices
 		for k := range limits {
 			if accelerator.MatchString(k) {
 				return Server
@@ -285,13 +286,13 @@ func serves(o *manifest.Object) Role {
 var accelerator = regexp.MustCompile(`/(gpu|tpu|mig-|neuron|gaudi|npu)|^gpu\.|^huawei\.com/Ascend`)
 
 func (s *scope) pool(o *manifest.Object) {
-	selector, _ := Object(o.Root, "spec.selector.matchLabels")
+	selector, _ := fields.Object(o.Root, "spec.selector.matchLabels")
 	if len(selector) > 0 {
 		for _, w := range s.g.labelled(o.Namespace, selector) {
 			s.role(w, Server, "selected by "+o.Ref().String())
 		}
 	}
-	name, _ := Text(o.Root, "spec.endpointPickerRef.name")
+	name, _ := fields.Text(o.Root, "spec.endpointPickerRef.name")
 	if svc := s.g.Get("Service", o.Namespace, name); svc != nil {
 		s.mark(svc, "endpoint picker of "+o.Ref().String())
 		for _, w := range s.g.Behind(svc) {
@@ -300,16 +301,16 @@ func (s *scope) pool(o *manifest.Object) {
 	}
 }
 
-// Backends are the names of what a rule of a route sends to.
-func Backends(rule any, namespace string) []manifest.Ref {
-	refs, _ := List(rule, "backendRefs")
+// backends are the names of what a rule of a route sends to.
+func backends(rule any, namespace string) []manifest.Ref {
+	refs, _ := fields.List(rule, "backendRefs")
 	var list []manifest.Ref
 	for _, r := range refs {
 		b := manifest.Ref{Namespace: namespace}
-		b.Group, _ = Text(r, "group")
-		b.Kind, _ = Text(r, "kind")
-		b.Name, _ = Text(r, "name")
-		if ns, _ := Text(r, "namespace"); ns != "" {
+		b.Group, _ = fields.Text(r, "group")
+		b.Kind, _ = fields.Text(r, "kind")
+		b.Name, _ = fields.Text(r, "name")
+		if ns, _ := fields.Text(r, "namespace"); ns != "" {
 			b.Namespace = ns
 		}
 		list = append(list, b)
@@ -318,16 +319,16 @@ func Backends(rule any, namespace string) []manifest.Ref {
 }
 
 func (s *scope) route(o *manifest.Object) {
-	hosts, _ := Words(o.Root, "spec.hostnames")
+	hosts, _ := fields.Words(o.Root, "spec.hostnames")
 	for _, h := range hosts {
 		if by := s.hosts[strings.ToLower(h)]; by != "" {
 			s.mark(o, "host "+h+", "+by)
 			s.called[o] = true
 		}
 	}
-	rules, _ := List(o.Root, "spec.rules")
+	rules, _ := fields.List(o.Root, "spec.rules")
 	for _, r := range rules {
-		for _, b := range Backends(r, o.Namespace) {
+		for _, b := range backends(r, o.Namespace) {
 			s.sends(o, b, len(rules) == 1)
 		}
 	}
@@ -339,14 +340,14 @@ func (s *scope) route(o *manifest.Object) {
 	}
 }
 
-// concerns says whether a rule of a route on the path is about models, so that
+// Concerns says whether a rule of a route on the path is about models, so that
 // checks of rules leave those alone that send elsewhere.
-func (g *Graph) concerns(o *manifest.Object, each string, rule any) bool {
+func (g *Graph) Concerns(o *manifest.Object, each string, rule any) bool {
 	switch {
-	case kindOf(o) == "HTTPRoute" && each == "spec.rules[]":
-		rules, _ := List(o.Root, "spec.rules")
+	case KindOf(o) == "HTTPRoute" && each == "spec.rules[]":
+		rules, _ := fields.List(o.Root, "spec.rules")
 		return g.search.toModel(o, rule) || !slices.ContainsFunc(rules, func(r any) bool { return g.search.toModel(o, r) })
-	case kindOf(o) == "VirtualService" && each == "spec.http[]":
+	case KindOf(o) == "VirtualService" && each == "spec.http[]":
 		return g.search.meshRule(o, rule)
 	}
 	return true
@@ -354,7 +355,7 @@ func (g *Graph) concerns(o *manifest.Object, each string, rule any) bool {
 
 // toModel says whether a backend of a rule is on the path.
 func (s *scope) toModel(o *manifest.Object, rule any) bool {
-	return slices.ContainsFunc(Backends(rule, o.Namespace), func(b manifest.Ref) bool {
+	return slices.ContainsFunc(backends(rule, o.Namespace), func(b manifest.Ref) bool {
 		if b.Kind == "" {
 			b.Kind = "Service"
 		}
@@ -365,13 +366,13 @@ func (s *scope) toModel(o *manifest.Object, rule any) bool {
 // meshRule says whether a rule of a VirtualService is about models: by its own
 // destinations, or by a host of the whole.
 func (s *scope) meshRule(o *manifest.Object, rule any) bool {
-	hosts, _ := Words(o.Root, "spec.hosts")
+	hosts, _ := fields.Words(o.Root, "spec.hosts")
 	to := destinations(rule)
 	by := func(h string) bool { return s.modelHost(h, o.Namespace) != "" }
 	if slices.ContainsFunc(to, by) {
 		return true
 	}
-	routes, _ := List(o.Root, "spec.http")
+	routes, _ := fields.List(o.Root, "spec.http")
 	elsewhere := slices.ContainsFunc(routes, func(r any) bool { return slices.ContainsFunc(destinations(r), by) })
 	_, said := declared(o)
 	return said != "" || !elsewhere && slices.ContainsFunc(hosts, by)
@@ -380,9 +381,9 @@ func (s *scope) meshRule(o *manifest.Object, rule any) bool {
 // destinations are the hosts that a rule of a VirtualService sends to.
 func destinations(rule any) []string {
 	var hosts []string
-	to, _ := List(rule, "route")
+	to, _ := fields.List(rule, "route")
 	for _, d := range to {
-		if host, _ := Text(d, "destination.host"); host != "" {
+		if host, _ := fields.Text(d, "destination.host"); host != "" {
 			hosts = append(hosts, host)
 		}
 	}
@@ -412,10 +413,10 @@ func (s *scope) sends(o *manifest.Object, b manifest.Ref, single bool) {
 // filters marks the Middlewares that a route's rules name.
 func (s *scope) filters(o *manifest.Object, rules []any) {
 	for _, r := range rules {
-		list, _ := List(r, "filters")
+		list, _ := fields.List(r, "filters")
 		for _, f := range list {
-			name, _ := Text(f, "extensionRef.name")
-			kind, _ := Text(f, "extensionRef.kind")
+			name, _ := fields.Text(f, "extensionRef.name")
+			kind, _ := fields.Text(f, "extensionRef.kind")
 			s.mark(s.g.Get(kind, o.Namespace, name), "filter of "+o.Ref().String())
 		}
 	}
@@ -425,26 +426,26 @@ func (s *scope) gateway(o *manifest.Object) {
 	if s.g.on[o] == "" {
 		return
 	}
-	if name, _ := Text(o.Root, "spec.infrastructure.parametersRef.name"); name != "" {
+	if name, _ := fields.Text(o.Root, "spec.infrastructure.parametersRef.name"); name != "" {
 		s.mark(s.g.Get("EnvoyProxy", o.Namespace, name), "of "+o.Ref().String())
 	}
-	class, _ := Text(o.Root, "spec.gatewayClassName")
+	class, _ := fields.Text(o.Root, "spec.gatewayClassName")
 	if c := s.g.Get("GatewayClass", "", class); c != nil {
 		s.mark(c, "class of "+o.Ref().String())
-		name, _ := Text(c.Root, "spec.parametersRef.name")
-		namespace, _ := Text(c.Root, "spec.parametersRef.namespace")
+		name, _ := fields.Text(c.Root, "spec.parametersRef.name")
+		namespace, _ := fields.Text(c.Root, "spec.parametersRef.namespace")
 		s.mark(s.g.Get("EnvoyProxy", namespace, name), "of "+c.Ref().String())
 	}
 }
 
-// ServiceRefs are the names of the Services that an Ingress, an IngressRoute or
+// serviceRefs are the names of the Services that an Ingress, an IngressRoute or
 // an ApisixRoute sends to, each once.
-func ServiceRefs(o *manifest.Object) []manifest.Ref {
+func serviceRefs(o *manifest.Object) []manifest.Ref {
 	var list []manifest.Ref
 	add := func(v any, name, namespace string) {
 		r := manifest.Ref{Kind: "Service", Namespace: o.Namespace}
-		r.Name, _ = Text(v, name)
-		if ns, _ := Text(v, namespace); namespace != "" && ns != "" {
+		r.Name, _ = fields.Text(v, name)
+		if ns, _ := fields.Text(v, namespace); namespace != "" && ns != "" {
 			r.Namespace = ns
 		}
 		if r.Name != "" && !slices.Contains(list, r) {
@@ -452,7 +453,7 @@ func ServiceRefs(o *manifest.Object) []manifest.Ref {
 		}
 	}
 	each := func(root any, path string, f func(any)) {
-		all, _ := List(root, path)
+		all, _ := fields.List(root, path)
 		for _, e := range all {
 			f(e)
 		}
@@ -471,15 +472,15 @@ func ServiceRefs(o *manifest.Object) []manifest.Ref {
 }
 
 func (s *scope) ingress(o *manifest.Object) {
-	rules, _ := List(o.Root, "spec.rules")
+	rules, _ := fields.List(o.Root, "spec.rules")
 	for _, r := range rules {
-		host, _ := Text(r, "host")
+		host, _ := fields.Text(r, "host")
 		if by := s.hosts[strings.ToLower(host)]; by != "" {
 			s.mark(o, "host "+host+", "+by)
 			s.called[o] = true
 		}
 	}
-	refs := ServiceRefs(o)
+	refs := serviceRefs(o)
 	for _, r := range refs {
 		s.sends(o, r, len(refs) == 1)
 	}
@@ -494,7 +495,7 @@ func (s *scope) ingress(o *manifest.Object) {
 // middlewares are the names of Traefik's that an Ingress or IngressRoute uses.
 func middlewares(o *manifest.Object) []manifest.Ref {
 	var list []manifest.Ref
-	text, _ := Words(o.Root, "metadata.annotations[traefik.ingress.kubernetes.io/router.middlewares]")
+	text, _ := fields.Words(o.Root, "metadata.annotations[traefik.ingress.kubernetes.io/router.middlewares]")
 	for _, w := range text {
 		full, _, _ := strings.Cut(w, "@")
 		if name, ok := strings.CutPrefix(full, o.Namespace+"-"); ok {
@@ -503,13 +504,13 @@ func middlewares(o *manifest.Object) []manifest.Ref {
 			list = append(list, manifest.Ref{Namespace: namespace, Name: name})
 		}
 	}
-	routes, _ := List(o.Root, "spec.routes")
+	routes, _ := fields.List(o.Root, "spec.routes")
 	for _, r := range routes {
-		all, _ := List(r, "middlewares")
+		all, _ := fields.List(r, "middlewares")
 		for _, m := range all {
 			ref := manifest.Ref{Namespace: o.Namespace}
-			ref.Name, _ = Text(m, "name")
-			if ns, _ := Text(m, "namespace"); ns != "" {
+			ref.Name, _ = fields.Text(m, "name")
+			if ns, _ := fields.Text(m, "namespace"); ns != "" {
 				ref.Namespace = ns
 			}
 			list = append(list, ref)
@@ -528,7 +529,7 @@ func (s *scope) modelHost(host, from string) string {
 	if by := s.hosts[host]; by != "" && strings.Contains(host, ".") {
 		return "host " + host + ", " + by
 	}
-	if svc := s.g.ServiceAt(host, from); svc != nil && s.g.on[svc] != "" {
+	if svc := s.g.serviceAt(host, from); svc != nil && s.g.on[svc] != "" {
 		return "host of " + svc.Ref().String()
 	}
 	return ""
@@ -538,11 +539,11 @@ func (s *scope) modelHost(host, from string) string {
 // calls by its host, only the one destination of a single rule is known to be
 // called.
 func (s *scope) mesh(o *manifest.Object) {
-	hosts, _ := Words(o.Root, "spec.hosts")
-	if host, _ := Text(o.Root, "spec.host"); host != "" {
+	hosts, _ := fields.Words(o.Root, "spec.hosts")
+	if host, _ := fields.Text(o.Root, "spec.host"); host != "" {
 		hosts = append(hosts, host)
 	}
-	routes, _ := List(o.Root, "spec.http")
+	routes, _ := fields.List(o.Root, "spec.http")
 	for _, h := range hosts {
 		if s.hosts[strings.ToLower(h)] != "" {
 			s.called[o] = true
@@ -550,7 +551,7 @@ func (s *scope) mesh(o *manifest.Object) {
 	}
 	for _, r := range routes {
 		to := destinations(r)
-		if svc := s.g.ServiceAt(strings.Join(to, ""), o.Namespace); svc != nil && s.called[o] && len(routes) == 1 {
+		if svc := s.g.serviceAt(strings.Join(to, ""), o.Namespace); svc != nil && s.called[o] && len(routes) == 1 {
 			s.mark(svc, "behind "+o.Ref().String())
 			s.called[svc] = true
 		}
@@ -565,18 +566,18 @@ func (s *scope) mesh(o *manifest.Object) {
 
 func (s *scope) backend(o *manifest.Object) {
 	if o.Kind == "AIServiceBackend" {
-		name, _ := Text(o.Root, "spec.backendRef.name")
-		kind, _ := Text(o.Root, "spec.backendRef.kind")
-		namespace, _ := Text(o.Root, "spec.backendRef.namespace")
+		name, _ := fields.Text(o.Root, "spec.backendRef.name")
+		kind, _ := fields.Text(o.Root, "spec.backendRef.kind")
+		namespace, _ := fields.Text(o.Root, "spec.backendRef.namespace")
 		if namespace == "" {
 			namespace = o.Namespace
 		}
 		s.mark(s.g.Get(kind, namespace, name), "behind "+o.Ref().String())
 		return
 	}
-	endpoints, _ := List(o.Root, "spec.endpoints")
+	endpoints, _ := fields.List(o.Root, "spec.endpoints")
 	for _, e := range endpoints {
-		host, _ := Text(e, "fqdn.hostname")
+		host, _ := fields.Text(e, "fqdn.hostname")
 		if by := s.modelHost(host, o.Namespace); host != "" && by != "" {
 			s.mark(o, by)
 		}
@@ -585,7 +586,7 @@ func (s *scope) backend(o *manifest.Object) {
 
 // attached marks what is attached to something on the path.
 func (s *scope) attached(o *manifest.Object) {
-	switch kindOf(o) {
+	switch KindOf(o) {
 	case "HorizontalPodAutoscaler", "ScaledObject":
 		s.follow(o, "spec.scaleTargetRef", "scales ")
 	case "Canary":
@@ -594,19 +595,19 @@ func (s *scope) attached(o *manifest.Object) {
 		if svc := s.g.Get("Service", o.Namespace, o.Name); svc != nil && s.g.on[svc] != "" {
 			s.mark(o, "upstream of "+svc.Ref().String())
 		}
-		nodes, _ := List(o.Root, "spec.externalNodes")
+		nodes, _ := fields.List(o.Root, "spec.externalNodes")
 		for _, n := range nodes {
-			host, _ := Text(n, "name")
+			host, _ := fields.Text(n, "name")
 			if by := s.modelHost(host, o.Namespace); host != "" && by != "" {
 				s.mark(o, by)
 			}
 		}
 	case "CiliumEnvoyConfig":
 		for _, field := range []string{"spec.services", "spec.backendServices"} {
-			list, _ := List(o.Root, field)
+			list, _ := fields.List(o.Root, field)
 			for _, v := range list {
-				name, _ := Text(v, "name")
-				namespace, _ := Text(v, "namespace")
+				name, _ := fields.Text(v, "name")
+				namespace, _ := fields.Text(v, "namespace")
 				if namespace == "" {
 					namespace = o.Namespace
 				}
@@ -623,10 +624,10 @@ func (s *scope) attached(o *manifest.Object) {
 }
 
 func (s *scope) policy(o *manifest.Object) {
-	for _, k := range s.g.targetsOf(o) {
+	for _, k := range s.g.TargetsOf(o) {
 		to := s.g.named[k]
-		if to == nil && k.kind == "HTTPRoute" {
-			to = s.g.Get("AIGatewayRoute", k.namespace, k.name)
+		if to == nil && k.Kind == "HTTPRoute" {
+			to = s.g.Get("AIGatewayRoute", k.Namespace, k.Name)
 		}
 		if to != nil && s.g.on[to] != "" {
 			s.mark(o, "attached to "+to.Ref().String())
@@ -636,8 +637,8 @@ func (s *scope) policy(o *manifest.Object) {
 
 // follow marks what refers to a workload that answers model calls.
 func (s *scope) follow(o *manifest.Object, path, by string) {
-	kind, _ := Text(o.Root, path+".kind")
-	name, _ := Text(o.Root, path+".name")
+	kind, _ := fields.Text(o.Root, path+".kind")
+	name, _ := fields.Text(o.Root, path+".name")
 	if kind == "" {
 		kind = "Deployment"
 	}

@@ -1,15 +1,12 @@
-package audit
+package fields
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/hourthree/hourthree/internal/layers"
 )
 
 func TestValues(t *testing.T) {
@@ -89,71 +86,6 @@ func TestReadersTakeAnything(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestRetryClasses(t *testing.T) {
-	for _, c := range []struct {
-		words string
-		want  []layers.Class
-	}{
-		{"", nil},
-		{"5xx", []layers.Class{layers.Connect, layers.Reset, layers.Server}},
-		{"gateway-error,connect-failure", []layers.Class{layers.Connect, layers.Server}},
-		{"429", []layers.Class{layers.Capacity}},
-		{"400-599", []layers.Class{layers.Server, layers.Capacity}},
-		{"500-502", []layers.Class{layers.Server}},
-		{"RESOURCE-EXHAUSTED", []layers.Class{layers.Capacity}},
-		{"retriable-4xx,409,4290,x-y", nil},
-	} {
-		if got := RetryClasses(strings.Split(c.words, ",")); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v", c.words, got)
-		}
-	}
-}
-
-func TestSelects(t *testing.T) {
-	labels := map[string]any{"app": "gw", "tier": "llm"}
-	for _, c := range []struct {
-		name     string
-		selector map[string]any
-		want     bool
-	}{
-		{"none", nil, false},
-		{"all", map[string]any{}, true},
-		{"one of two labels", map[string]any{"matchLabels": map[string]any{"app": "gw", "tier": "shop"}}, false},
-		{"both labels", map[string]any{"matchLabels": map[string]any{"app": "gw", "tier": "llm"}}, true},
-		{"labels hold and expressions do not", map[string]any{"matchLabels": map[string]any{"app": "gw"}, "matchExpressions": []any{map[string]any{"key": "tier", "operator": "In", "values": []any{"shop"}}}}, false},
-		{"in", map[string]any{"matchExpressions": []any{map[string]any{"key": "tier", "operator": "In", "values": []any{"shop", "llm"}}}}, true},
-		{"not in, and absent", map[string]any{"matchExpressions": []any{map[string]any{"key": "zone", "operator": "NotIn", "values": []any{"a"}}}}, true},
-		{"not in", map[string]any{"matchExpressions": []any{map[string]any{"key": "tier", "operator": "NotIn", "values": []any{"llm"}}}}, false},
-		{"exists", map[string]any{"matchExpressions": []any{map[string]any{"key": "tier", "operator": "Exists"}}}, true},
-		{"does not exist", map[string]any{"matchExpressions": []any{map[string]any{"key": "tier", "operator": "DoesNotExist"}}}, false},
-		{"an operator there is not", map[string]any{"matchExpressions": []any{map[string]any{"key": "tier", "operator": "Near"}}}, false},
-		{"what cannot be read", map[string]any{"matchExpressions": "all"}, false},
-	} {
-		if Selects(c.selector, labels) != c.want {
-			t.Error(c.name)
-		}
-	}
-}
-
-func TestHosts(t *testing.T) {
-	for in, want := range map[string]string{
-		"https://User:pass@API.OpenAI.com:443/v1": "api.openai.com", "llm.llm:4000": "llm.llm", "api.openai.com.": "api.openai.com",
-		"$(HOST)": "", "http://10.0.0.1:80": "", "": "", "http://[::1]/": "", "://": "", "http://%zz": "",
-	} {
-		if got := HostOf(in); got != want {
-			t.Errorf("%s: %q", in, got)
-		}
-	}
-	for host, want := range map[string]bool{
-		"api.openai.com": true, "contoso-sc.openai.azure.com": true, "API.ANTHROPIC.COM": true, "europe-west1-aiplatform.googleapis.com": true,
-		"openai.com": false, "api.openai.com.evil.example": false, "notapi.openai.com": false, "storage.googleapis.com": false, "": false,
-	} {
-		if Provider(host) != want {
-			t.Errorf("%s: %v", host, !want)
-		}
-	}
 }
 
 // Names from manifests in paths do not fill the memory.

@@ -1,13 +1,25 @@
-package audit
+// Package retrypath finds the ways that calls take from a client to a model, and
+// what the layers on each make of one call: how often each repeats after which
+// failure, and whether their time limits nest. It decides which layers there are
+// and what is assumed of those that nothing is known of; how layers multiply is
+// decided in layers. It never judges: what is too much is for audit to say. Its
+// callers are audit, the command and mcpserver, which show paths. It is pure.
+//
+// path.go is what is asked and answered, walk.go and branch.go follow the edges
+// of the topology, layers.go and config.go read what each object on the way does,
+// tree.go shows it as text.
+package retrypath
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
 // Path is one way that calls take from a client to a model, with the layers that
@@ -24,26 +36,26 @@ type Path struct {
 	Host      string `json:"host"` // the first one
 	To        string `json:"to"`   // the last host, Service or workload that was found
 	// Layers are in the order of the path, the client's first.
-	Layers   []PathLayer    `json:"layers"`
-	Products []PathProduct  `json:"products"` // for each class of failure
-	Worst    PathProduct    `json:"worst"`
+	Layers   []Layer        `json:"layers"`
+	Products []Product      `json:"products"` // for each class of failure
+	Worst    Product        `json:"worst"`
 	Repeated []layers.Class `json:"repeated"` // classes that more than one layer repeats
-	Nesting  []PathFault    `json:"nesting"`
+	Nesting  []Fault        `json:"nesting"`
 	Notes    []string       `json:"notes"` // what was assumed, and where the path could not be followed
 
 	client *manifest.Object
-	steps  []step
+	steps  []Step
 	via    []*manifest.Object
 	faults []layers.Fault
 }
 
-// PathLayer is a layer of a path as it is shown.
-type PathLayer struct {
+// Layer is a layer of a path as it is shown.
+type Layer struct {
 	Name      string               `json:"name"`
 	Product   string               `json:"product"`
 	Object    manifest.Ref         `json:"object"`
 	Path      string               `json:"path"`
-	Place     Place                `json:"place"`
+	Place     topology.Place       `json:"place"`
 	Attempts  map[layers.Class]int `json:"attempts"`
 	Fallbacks int                  `json:"fallbacks"`
 	Budget    float64              `json:"budget,omitempty"` // share of calls that may be repeats
@@ -52,8 +64,8 @@ type PathLayer struct {
 	Assumed   string               `json:"assumed,omitempty"`
 }
 
-// PathProduct is what one class of failure makes of one call.
-type PathProduct struct {
+// Product is what one class of failure makes of one call.
+type Product struct {
 	Class     layers.Class `json:"class"`
 	Calls     int          `json:"calls"`      // of the worst single request, the first included
 	PerTarget int          `json:"per_target"` // of them at one target
@@ -62,8 +74,8 @@ type PathProduct struct {
 	Repeats   []string     `json:"repeats"`    // the layers that repeat
 }
 
-// PathFault is a pair of time limits that do not nest.
-type PathFault struct {
+// Fault is a pair of time limits that do not nest.
+type Fault struct {
 	Outer   string  `json:"outer"`
 	Inner   string  `json:"inner"`
 	Takes   float64 `json:"takes_seconds"`
@@ -72,39 +84,51 @@ type PathFault struct {
 	Text    string  `json:"text"`
 }
 
-// Paths are the ways from every client workload to models, those that become
-// most calls first, and those of gateways that no client was read for, files of
+// Paths are the ways through a graph of objects, over its edges. They are found
+// when they are first asked for, once, and are otherwise immutable.
+type Paths struct {
+	*topology.Edges
+	all func() map[*manifest.Object][]Path
+}
+
+// New prepares to find the ways through a graph.
+func New(g *topology.Graph) *Paths {
+	x := &Paths{Edges: g.Edges()}
+	x.all = sync.OnceValue(x.findPaths)
+	return x
+}
+
+// All are the ways from every client workload to models, those that become most
+// calls first, and those of gateways that no client was read for, files of
 // gateways outside of the cluster included.
-func Paths(g *Graph) []Path {
+func (x *Paths) All() []Path {
 	var list []Path
-	x := g.edges()
-	all := x.paths()
-	for _, w := range x.workloads {
-		list = append(list, all[w.o]...)
+	all := x.all()
+	for _, w := range x.Workloads {
+		list = append(list, all[w.Object]...)
 	}
-	for _, o := range x.files {
+	for _, o := range x.Files {
 		list = append(list, all[o]...)
 	}
 	worstFirst(list)
 	return list
 }
 
-// PathsOf are the paths that begin at a workload, or, of a gateway, lead through
-// it.
-func PathsOf(g *Graph, o *manifest.Object) []Path { return g.edges().paths()[o] }
+// Of are the paths that begin at a workload, or, of a gateway, lead through it.
+func (x *Paths) Of(o *manifest.Object) []Path { return x.all()[o] }
 
-// PathOf are the paths of the workload that is named NAME, NAMESPACE/NAME or
+// Named are the paths of the workload that is named NAME, NAMESPACE/NAME or
 // KIND/NAMESPACE/NAME, or of the gateway whose own file has the name.
-func PathOf(g *Graph, name string) ([]Path, error) {
-	o, err := g.edges().workload(name)
+func (x *Paths) Named(name string) ([]Path, error) {
+	o, err := x.workload(name)
 	if err != nil {
 		return nil, err
 	}
-	if own := PathsOf(g, o); len(own) > 0 {
+	if own := x.Of(o); len(own) > 0 {
 		return own, nil
 	}
 	var through []Path
-	for _, p := range Paths(g) {
+	for _, p := range x.All() {
 		if slices.Contains(p.via, o) {
 			through = append(through, p)
 		}
@@ -128,20 +152,20 @@ func layerNames(p Path) []string {
 }
 
 // workload finds a workload by name.
-func (x *edges) workload(name string) (*manifest.Object, error) {
+func (x *Paths) workload(name string) (*manifest.Object, error) {
 	parts := strings.Split(name, "/")
 	var found []*manifest.Object
-	for _, w := range x.workloads {
-		own := []string{w.o.Kind, w.o.Namespace, w.o.Name}
+	for _, w := range x.Workloads {
+		own := []string{w.Object.Kind, w.Object.Namespace, w.Object.Name}
 		if len(parts) > len(own) {
 			break
 		}
 		own = own[len(own)-len(parts):]
 		if slices.EqualFunc(own, parts, strings.EqualFold) {
-			found = append(found, w.o)
+			found = append(found, w.Object)
 		}
 	}
-	for _, o := range x.files {
+	for _, o := range x.Files {
 		if name == o.Name || name == o.Origin.File {
 			found = append(found, o)
 		}
@@ -154,49 +178,18 @@ func (x *edges) workload(name string) (*manifest.Object, error) {
 	}
 	var all []string
 	for _, o := range found {
-		all = append(all, o.Kind+"/"+placeName(o))
+		all = append(all, o.Kind+"/"+topology.NameOf(o))
 	}
 	return nil, fmt.Errorf("find workload %q: several have that name, write one of %s", name, strings.Join(all, ", "))
 }
 
-// nearest suggests workloads whose names resemble one.
-func (x *edges) nearest(name string) string {
-	type near struct {
-		name string
-		d    int
-	}
-	var list []near
-	all := x.startable()
-	for _, o := range all {
-		d := distance(strings.ToLower(name), o.Name)
-		if strings.Contains(o.Name, strings.ToLower(name)) {
-			d = 1
-		}
-		if d <= max(2, len(name)/3) {
-			list = append(list, near{placeName(o), d})
-		}
-	}
-	slices.SortStableFunc(list, func(a, b near) int { return cmp.Or(cmp.Compare(a.d, b.d), cmp.Compare(a.name, b.name)) })
-	if len(list) == 0 {
-		if len(all) == 0 {
-			return "; no workload was read"
-		}
-		return fmt.Sprintf("; %d workloads were read, such as %s", len(all), placeName(all[0]))
-	}
-	var nearest []string
-	for _, n := range list[:min(len(list), 5)] {
-		nearest = append(nearest, n.name)
-	}
-	return "; the nearest are " + strings.Join(nearest, ", ")
-}
-
 // startable are the objects that a path may be asked of.
-func (x *edges) startable() []*manifest.Object {
+func (x *Paths) startable() []*manifest.Object {
 	var list []*manifest.Object
-	for _, w := range x.workloads {
-		list = append(list, w.o)
+	for _, w := range x.Workloads {
+		list = append(list, w.Object)
 	}
-	return append(list, x.files...)
+	return append(list, x.Files...)
 }
 
 // finish makes a path of the steps that a walk collected.
@@ -217,9 +210,9 @@ func finish(p Path, t trail) Path {
 	p.Worst = named(layers.Worst(products), stack)
 	p.Repeated = append([]layers.Class{}, layers.Repeated(products)...)
 	p.faults = layers.Nesting(stack)
-	p.Nesting = []PathFault{}
+	p.Nesting = []Fault{}
 	for _, f := range p.faults {
-		p.Nesting = append(p.Nesting, PathFault{
+		p.Nesting = append(p.Nesting, Fault{
 			Outer: stack[f.Outer].Name, Inner: stack[f.Inner].Name, Takes: f.Takes.Seconds(), Limit: f.Limit.Seconds(),
 			Assumed: f.Assumed, Text: f.Text(stack),
 		})
@@ -227,17 +220,17 @@ func finish(p Path, t trail) Path {
 	return p
 }
 
-func layerOf(s step) PathLayer {
-	l := PathLayer{
-		Name: s.Name, Product: s.Product, Path: s.path, Attempts: map[layers.Class]int{}, Fallbacks: s.Fallbacks, Budget: s.Budget,
+func layerOf(s Step) Layer {
+	l := Layer{
+		Name: s.Name, Product: s.Product, Path: s.Path, Attempts: map[layers.Class]int{}, Fallbacks: s.Fallbacks, Budget: s.Budget,
 		Timeout: s.Timeout.Seconds(), PerTry: s.PerTry.Seconds(), Assumed: s.Assumed,
 	}
 	for _, c := range layers.Classes() {
 		l.Attempts[c] = s.For(c)
 	}
-	if s.o != nil {
-		l.Object = s.o.Ref()
-		l.Place = placeOf(s.o, s.path)
+	if s.Object != nil {
+		l.Object = s.Object.Ref()
+		l.Place = topology.PlaceOf(s.Object, s.Path)
 		if s.Line != l.Place.Line {
 			l.Place.Line, l.Place.Column = s.Line, 1
 		}
@@ -245,8 +238,8 @@ func layerOf(s step) PathLayer {
 	return l
 }
 
-func named(p layers.Product, stack []layers.Layer) PathProduct {
-	out := PathProduct{Class: p.Class, Calls: p.Single, PerTarget: p.PerTarget, Steady: p.Steady, Budgets: []string{}, Repeats: []string{}}
+func named(p layers.Product, stack []layers.Layer) Product {
+	out := Product{Class: p.Class, Calls: p.Single, PerTarget: p.PerTarget, Steady: p.Steady, Budgets: []string{}, Repeats: []string{}}
 	for _, i := range p.Budgets {
 		out.Budgets = append(out.Budgets, stack[i].Name)
 	}
@@ -255,6 +248,17 @@ func named(p layers.Product, stack []layers.Layer) PathProduct {
 	}
 	return out
 }
+
+// Start is the object that the path begins at.
+func (p Path) Start() *manifest.Object { return p.client }
+
+// Steps are the layers with the objects that they were read from, in the order of
+// Layers.
+func (p Path) Steps() []Step { return p.steps }
+
+// Faults are the pairs of time limits that do not nest, in the order of Nesting,
+// by the indexes of their layers.
+func (p Path) Faults() []layers.Fault { return p.faults }
 
 // Formula is the path's worst product, factor by factor.
 func (p Path) Formula() string {

@@ -1,4 +1,4 @@
-package audit
+package retrypath
 
 import (
 	"fmt"
@@ -49,7 +49,7 @@ func Tree(out io.Writer, paths []Path, width int) error {
 // alike says whether two paths differ in where they end and in nothing else.
 func alike(a, b Path) bool {
 	return a.Client == b.Client && a.Container == b.Container && a.From == b.From && a.Host == b.Host && slices.Equal(a.Notes, b.Notes) &&
-		slices.EqualFunc(a.Layers, b.Layers, func(x, y PathLayer) bool {
+		slices.EqualFunc(a.Layers, b.Layers, func(x, y Layer) bool {
 			return x.Name == y.Name && x.Place == y.Place && x.Path == y.Path && maps.Equal(x.Attempts, y.Attempts) && x.Fallbacks == y.Fallbacks &&
 				x.Budget == y.Budget && x.Timeout == y.Timeout && x.PerTry == y.PerTry
 		})
@@ -96,13 +96,13 @@ func (t *tree) path(p Path, others []Path) {
 	}
 }
 
-func (t *tree) layer(l PathLayer) {
+func (t *tree) layer(l Layer) {
 	mark := ""
 	if l.Assumed != "" {
 		mark = " (assumed)"
 	}
 	t.line("├─ ", "│  ", l.Name+mark)
-	t.line("│    ", "│    ", attemptsText(l))
+	t.line("│    ", "│    ", AttemptsText(l))
 	if limits := limitsText(l); limits != "" {
 		t.line("│    ", "│    ", limits)
 	}
@@ -111,9 +111,9 @@ func (t *tree) layer(l PathLayer) {
 	}
 }
 
-// attemptsText says how often a layer tries, classes with the same number
+// AttemptsText says how often a layer tries, classes with the same number
 // together.
-func attemptsText(l PathLayer) string {
+func AttemptsText(l Layer) string {
 	var numbers []int
 	by := map[int][]string{}
 	for _, c := range layers.Classes() {
@@ -138,24 +138,24 @@ func attemptsText(l PathLayer) string {
 	return strings.Join(parts, "; ") + more(l)
 }
 
-func more(l PathLayer) string {
+func more(l Layer) string {
 	text := ""
 	if l.Fallbacks > 0 {
 		text += fmt.Sprintf(", on %d targets in turn", l.Fallbacks+1)
 	}
 	if l.Budget > 0 {
-		text += fmt.Sprintf(", budget %s %%", number(l.Budget*100))
+		text += fmt.Sprintf(", budget %s %%", Number(l.Budget*100))
 	}
 	return text
 }
 
-func limitsText(l PathLayer) string {
+func limitsText(l Layer) string {
 	var parts []string
 	if l.PerTry > 0 {
-		parts = append(parts, "a try "+number(l.PerTry)+" s")
+		parts = append(parts, "a try "+Number(l.PerTry)+" s")
 	}
 	if l.Timeout > 0 {
-		parts = append(parts, "all "+number(l.Timeout)+" s")
+		parts = append(parts, "all "+Number(l.Timeout)+" s")
 	}
 	if len(parts) == 0 {
 		return ""
@@ -167,7 +167,7 @@ func limitsText(l PathLayer) string {
 func (t *tree) table(p Path) {
 	t.line("   ", "", fmt.Sprintf("%-8s %9s %11s %9s", "failure", "calls", "per target", "steady"))
 	for _, product := range p.Products {
-		row := fmt.Sprintf("%-8s %9s %11s %9s", product.Class, count(product.Calls), count(product.PerTarget), number(product.Steady))
+		row := fmt.Sprintf("%-8s %9s %11s %9s", product.Class, count(product.Calls), count(product.PerTarget), Number(product.Steady))
 		mark := "   "
 		if product.Class == p.Worst.Class && product.Calls > 1 {
 			mark = " * "
@@ -194,8 +194,8 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// number has two decimals at most.
-func number(f float64) string {
+// Number has two decimals at most.
+func Number(f float64) string {
 	if f >= layers.Most {
 		return "1e9+"
 	}

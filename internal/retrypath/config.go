@@ -1,4 +1,4 @@
-package audit
+package retrypath
 
 import (
 	"cmp"
@@ -6,48 +6,50 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/layers"
 	"github.com/hourthree/hourthree/internal/manifest"
 	"github.com/hourthree/hourthree/internal/peer"
+	"github.com/hourthree/hourthree/internal/topology"
 )
 
-// variable is an environment variable of a container, as far as it can be read.
-type variable struct {
-	name, value string
-	path        string // within the workload
+// Variable is an environment variable of a container, as far as it can be read.
+type Variable struct {
+	Name, value string
+	Path        string // within the workload
 	known       bool
 }
 
 // variables are those of a container, with what it takes from ConfigMaps. All is
 // false where some may be hidden in a Secret or in a ConfigMap that was not read.
-func (x *edges) variables(w *workload, c Container) (vars []variable, all bool) {
+func (x *Paths) variables(w *topology.Workload, c topology.Container) (vars []Variable, all bool) {
 	all = true
-	for _, from := range listAt(c.Root, "envFrom") {
-		m := x.g.Get("ConfigMap", w.o.Namespace, textAt(from, "configMapRef.name"))
+	for _, from := range fields.ListAt(c.Root, "envFrom") {
+		m := x.Graph.Get("ConfigMap", w.Object.Namespace, fields.TextAt(from, "configMapRef.name"))
 		if m == nil {
 			all = false
 			continue
 		}
-		data := mapAt(m.Root, "data")
-		for _, k := range sortedKeys(data) {
-			vars = append(vars, variable{textAt(from, "prefix") + k, plainText(data[k]), c.Path + ".envFrom", true})
+		data := fields.MapAt(m.Root, "data")
+		for _, k := range fields.SortedKeys(data) {
+			vars = append(vars, Variable{fields.TextAt(from, "prefix") + k, fields.PlainText(data[k]), c.Path + ".envFrom", true})
 		}
 	}
 	values := map[string]string{}
 	for _, v := range vars {
-		values[v.name] = v.value
+		values[v.Name] = v.value
 	}
-	for i, e := range Envs(c.Root) {
-		v := variable{name: e.Name, value: e.Value, path: c.Path + "." + e.Path, known: !e.From}
+	for i, e := range topology.Envs(c.Root) {
+		v := Variable{Name: e.Name, value: e.Value, Path: c.Path + "." + e.Path, known: !e.From}
 		if e.From {
-			ref := valueAt(listAt(c.Root, "env")[i], "valueFrom.configMapKeyRef")
-			if m := x.g.Get("ConfigMap", w.o.Namespace, textAt(ref, "name")); m != nil {
-				v.value = textAt(m.Root, "data["+textAt(ref, "key")+"]")
+			ref := fields.ValueAt(fields.ListAt(c.Root, "env")[i], "valueFrom.configMapKeyRef")
+			if m := x.Graph.Get("ConfigMap", w.Object.Namespace, fields.TextAt(ref, "name")); m != nil {
+				v.value = fields.TextAt(m.Root, "data["+fields.TextAt(ref, "key")+"]")
 				v.known = v.value != ""
 			}
 		}
 		v.value = expand(v.value, values)
-		values[v.name] = v.value
+		values[v.Name] = v.value
 		vars = append(vars, v)
 	}
 	return vars, all
@@ -64,21 +66,21 @@ func expand(value string, values map[string]string) string {
 	return value
 }
 
-// base is a place that a client calls models at.
-type base struct {
-	address
+// Base is a place that a client calls models at.
+type Base struct {
+	topology.Address
 	product   string // openai, anthropic
-	container Container
-	vars      []variable
-	from      string // the variable
+	Container topology.Container
+	Vars      []Variable
+	From      string // the variable
 }
 
-// bases are the places that a workload's containers call models at: base URLs, a
+// Bases are the places that a workload's containers call models at: base URLs, a
 // provider's own host for a key alone, and whatever else names a provider or a
 // workload that serves models.
-func (x *edges) bases(w *workload) []base {
-	var list []base
-	for _, c := range Containers(w.o) {
+func (x *Paths) Bases(w *topology.Workload) []Base {
+	var list []Base
+	for _, c := range topology.Containers(w.Object) {
 		if c.Init {
 			continue
 		}
@@ -91,22 +93,22 @@ func (x *edges) bases(w *workload) []base {
 	return list
 }
 
-func (x *edges) addressed(w *workload, c Container, vars []variable) []base {
-	var list []base
+func (x *Paths) addressed(w *topology.Workload, c topology.Container, vars []Variable) []Base {
+	var list []Base
 	for _, v := range vars {
-		a, ok := parseAddress(v.value)
+		a, ok := topology.ParseAddress(v.value)
 		if !ok || !v.known {
 			continue
 		}
-		named := slices.Contains(baseNames, v.name)
-		if !named && (!strings.Contains(v.value, "://") || !x.leadsToModels(a.host, w.o.Namespace)) {
+		named := slices.Contains(topology.BaseNames, v.Name)
+		if !named && (!strings.Contains(v.value, "://") || !x.leadsToModels(a.Host, w.Object.Namespace)) {
 			continue
 		}
-		if !strings.Contains(v.value, "://") && !strings.Contains(a.host, ".") && x.service(a.host, w.o.Namespace) == nil {
+		if !strings.Contains(v.value, "://") && !strings.Contains(a.Host, ".") && x.Service(a.Host, w.Object.Namespace) == nil {
 			continue // no address: it may be anything, a key too
 		}
-		b := base{a, sdkOf(v.name, a.host), c, vars, v.name}
-		if !slices.ContainsFunc(list, func(other base) bool { return other.address == b.address }) {
+		b := Base{a, sdkOf(v.Name, a.Host), c, vars, v.Name}
+		if !slices.ContainsFunc(list, func(other Base) bool { return other.Address == b.Address }) {
 			list = append(list, b)
 		}
 	}
@@ -115,14 +117,14 @@ func (x *edges) addressed(w *workload, c Container, vars []variable) []base {
 
 // leadsToModels says whether a host is a provider's or that of a gateway or
 // model server.
-func (x *edges) leadsToModels(host, namespace string) bool {
-	if Provider(host) {
+func (x *Paths) leadsToModels(host, namespace string) bool {
+	if topology.Provider(host) {
 		return true
 	}
-	s := x.service(host, namespace)
-	return s != nil && slices.ContainsFunc(x.behind[s], func(w *workload) bool {
-		r := x.g.Role(w.o)
-		return r == Gateway || r == Server
+	s := x.Service(host, namespace)
+	return s != nil && slices.ContainsFunc(x.Behind[s], func(w *topology.Workload) bool {
+		r := x.Graph.Role(w.Object)
+		return r == topology.Gateway || r == topology.Server
 	})
 }
 
@@ -137,14 +139,14 @@ var families = []struct {
 }
 
 // keyed are the providers that a container has a key for and no base URL.
-func keyed(c Container, vars []variable) []base {
-	var list []base
+func keyed(c topology.Container, vars []Variable) []Base {
+	var list []Base
 	has := func(name string) bool {
-		return slices.ContainsFunc(vars, func(v variable) bool { return v.name == name })
+		return slices.ContainsFunc(vars, func(v Variable) bool { return v.Name == name })
 	}
 	for _, f := range families {
 		if has(f.key) && !slices.ContainsFunc(f.bases, has) {
-			list = append(list, base{address{f.host, true}, f.product, c, vars, f.key})
+			list = append(list, Base{topology.Address{Host: f.host, TLS: true}, f.product, c, vars, f.key})
 		}
 	}
 	return list
@@ -159,17 +161,17 @@ func sdkOf(name, host string) string {
 
 // gateway is a gateway's configuration in a ConfigMap.
 type gateway struct {
-	step
-	targets []address
+	Step
+	targets []topology.Address
 }
 
 // configs are the configurations that a workload's pods use: of each, the routes
 // that do the same as one.
-func (x *edges) configs(w *workload) []gateway {
+func (x *Paths) configs(w *topology.Workload) []gateway {
 	var list []gateway
 	hands := x.handsOf(w)
 	for _, m := range x.configMaps(w) {
-		for _, r := range x.g.gateways[m] {
+		for _, r := range x.Graph.Readings(m) {
 			own := routesAlike(r, m)
 			for i := range own {
 				if hands != nil {
@@ -184,13 +186,13 @@ func (x *edges) configs(w *workload) []gateway {
 
 // routesAlike are the routes of a configuration, those with the same layer
 // together.
-func routesAlike(r reading, m *manifest.Object) []gateway {
+func routesAlike(r topology.Reading, m *manifest.Object) []gateway {
 	var list []gateway
 	var routes [][]string
-	for _, route := range r.gateway.Routes {
-		for _, l := range r.gateway.Layers(route.Name) {
+	for _, route := range r.Gateway.Routes {
+		for _, l := range r.Gateway.Layers(route.Name) {
 			l.Hands = layers.Proxied()
-			g := gateway{step: newStep(m, join2(r.inside, route.Retry.Spot.Path), l)}
+			g := gateway{Step: newStep(m, r.At(route.Retry.Spot.Path), l)}
 			i := slices.IndexFunc(list, func(o gateway) bool { return sameLayer(o.Layer, l) })
 			if i < 0 {
 				i, list, routes = len(list), append(list, g), append(routes, nil)
@@ -202,7 +204,7 @@ func routesAlike(r reading, m *manifest.Object) []gateway {
 		}
 	}
 	for i := range list {
-		name := r.gateway.Product + " in " + placeName(m)
+		name := r.Gateway.Product + " in " + topology.NameOf(m)
 		if len(list) > 1 {
 			name += " for " + strings.Join(routes[i][:min(len(routes[i]), 3)], ", ")
 			if len(routes[i]) > 3 {
@@ -220,9 +222,9 @@ func sameLayer(a, b layers.Layer) bool {
 }
 
 // handsOf is what a workload states that it hands out, nil for nothing.
-func (x *edges) handsOf(w *workload) map[layers.Class]layers.Class {
+func (x *Paths) handsOf(w *topology.Workload) map[layers.Class]layers.Class {
 	for _, at := range []string{"spec.template.metadata", "metadata"} {
-		words := wordsAt(w.o.Root, at+".annotations["+HandsAnnotation+"]")
+		words := fields.WordsAt(w.Object.Root, at+".annotations["+HandsAnnotation+"]")
 		if len(words) == 0 {
 			continue
 		}
@@ -239,22 +241,22 @@ func (x *edges) handsOf(w *workload) map[layers.Class]layers.Class {
 }
 
 // configMaps are those that a workload's pods mount, each once.
-func (x *edges) configMaps(w *workload) []*manifest.Object {
+func (x *Paths) configMaps(w *topology.Workload) []*manifest.Object {
 	var list []*manifest.Object
 	add := func(name string) {
-		if m := x.g.Get("ConfigMap", w.o.Namespace, name); m != nil && !slices.Contains(list, m) {
+		if m := x.Graph.Get("ConfigMap", w.Object.Namespace, name); m != nil && !slices.Contains(list, m) {
 			list = append(list, m)
 		}
 	}
-	for _, v := range listAt(PodSpec(w.o), "volumes") {
-		add(textAt(v, "configMap.name"))
-		for _, s := range listAt(v, "projected.sources") {
-			add(textAt(s, "configMap.name"))
+	for _, v := range fields.ListAt(topology.PodSpec(w.Object), "volumes") {
+		add(fields.TextAt(v, "configMap.name"))
+		for _, s := range fields.ListAt(v, "projected.sources") {
+			add(fields.TextAt(s, "configMap.name"))
 		}
 	}
-	for _, c := range Containers(w.o) {
-		for _, e := range listAt(c.Root, "env") {
-			add(textAt(e, "valueFrom.configMapKeyRef.name"))
+	for _, c := range topology.Containers(w.Object) {
+		for _, e := range fields.ListAt(c.Root, "env") {
+			add(fields.TextAt(e, "valueFrom.configMapKeyRef.name"))
 		}
 	}
 	return list
@@ -278,13 +280,7 @@ func providerHost(t peer.Target) string {
 }
 
 func (g *gateway) add(url string) {
-	if a, ok := parseAddress(url); ok && !slices.Contains(g.targets, a) {
+	if a, ok := topology.ParseAddress(url); ok && !slices.Contains(g.targets, a) {
 		g.targets = append(g.targets, a)
 	}
 }
-
-func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
-
-func asList(v any) []any { l, _ := v.([]any); return l }
-
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

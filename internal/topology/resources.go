@@ -1,4 +1,4 @@
-package audit
+package topology
 
 import (
 	"fmt"
@@ -7,6 +7,14 @@ import (
 
 	"go.yaml.in/yaml/v4"
 )
+
+// Resource is a kind of object and how the API server names it.
+type Resource struct {
+	Group   string `yaml:"group" json:"group"`
+	Version string `yaml:"version" json:"version"`
+	Kind    string `yaml:"kind" json:"kind"`
+	Plural  string `yaml:"plural" json:"plural"`
+}
 
 // resources are the kinds that checks look at. A check's file names them by
 // kind.
@@ -65,6 +73,9 @@ var groups = func() map[string]string {
 	}
 	return m
 }()
+
+// GroupOf is the group that a kind is known by, "" for none.
+func GroupOf(kind string) string { return groups[kind] }
 
 // Resources are the kinds that the audit can make use of: of all checks, and
 // those that show where a path goes. Not to be changed.

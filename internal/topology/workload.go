@@ -1,9 +1,10 @@
-package audit
+package topology
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/hourthree/hourthree/internal/fields"
 	"github.com/hourthree/hourthree/internal/manifest"
 )
 
@@ -19,8 +20,8 @@ func (g *Graph) Workloads() []*manifest.Object {
 	return list
 }
 
-// podPath is where the spec of its pods is in a workload.
-func podPath(o *manifest.Object) string {
+// PodPath is where the spec of its pods is in a workload.
+func PodPath(o *manifest.Object) string {
 	switch {
 	case o.Kind == "Pod":
 		return "spec"
@@ -33,17 +34,17 @@ func podPath(o *manifest.Object) string {
 
 // PodSpec is the spec of a workload's pods, nil for none.
 func PodSpec(o *manifest.Object) map[string]any {
-	spec, _ := Object(o.Root, podPath(o))
+	spec, _ := fields.Object(o.Root, PodPath(o))
 	return spec
 }
 
-// PodLabels are the labels of a workload's pods.
-func PodLabels(o *manifest.Object) map[string]any {
+// podLabels are the labels of a workload's pods.
+func podLabels(o *manifest.Object) map[string]any {
 	path := "spec.template.metadata.labels"
 	if o.Kind == "Pod" {
 		path = "metadata.labels"
 	}
-	labels, _ := Object(o.Root, path)
+	labels, _ := fields.Object(o.Root, path)
 	return labels
 }
 
@@ -60,12 +61,12 @@ func Containers(o *manifest.Object) []Container {
 	var list []Container
 	spec := PodSpec(o)
 	for _, field := range []string{"containers", "initContainers"} {
-		all, _ := List(spec, field)
+		all, _ := fields.List(spec, field)
 		for i, c := range all {
 			root, _ := c.(map[string]any)
-			name, _ := Text(root, "name")
-			restart, _ := Text(root, "restartPolicy")
-			list = append(list, Container{name, fmt.Sprintf("%s.%s[%d]", podPath(o), field, i), root, field == "initContainers" && restart != "Always"})
+			name, _ := fields.Text(root, "name")
+			restart, _ := fields.Text(root, "restartPolicy")
+			list = append(list, Container{name, fmt.Sprintf("%s.%s[%d]", PodPath(o), field, i), root, field == "initContainers" && restart != "Always"})
 		}
 	}
 	return list
@@ -81,12 +82,12 @@ type Env struct {
 
 // Envs are the variables that the container's env names.
 func Envs(container map[string]any) []Env {
-	list, _ := List(container, "env")
+	list, _ := fields.List(container, "env")
 	var all []Env
 	for i, e := range list {
-		name, _ := Text(e, "name")
-		value, _ := Text(e, "value")
-		from, _ := Value(e, "valueFrom")
+		name, _ := fields.Text(e, "name")
+		value, _ := fields.Text(e, "value")
+		from, _ := fields.Value(e, "valueFrom")
 		all = append(all, Env{name, fmt.Sprintf("env[%d]", i), value, from != nil})
 	}
 	return all
@@ -105,9 +106,9 @@ func EnvOf(container map[string]any, name string) (Env, bool) {
 // Services are the Services that select a workload's pods.
 func (g *Graph) Services(o *manifest.Object) []*manifest.Object {
 	var list []*manifest.Object
-	labels := PodLabels(o)
+	labels := podLabels(o)
 	for _, s := range g.In("Service", o.Namespace) {
-		selector, _ := Object(s.Root, "spec.selector")
+		selector, _ := fields.Object(s.Root, "spec.selector")
 		if len(selector) > 0 && subset(selector, labels) {
 			list = append(list, s)
 		}
@@ -117,7 +118,7 @@ func (g *Graph) Services(o *manifest.Object) []*manifest.Object {
 
 // Behind are the workloads whose pods a Service selects.
 func (g *Graph) Behind(service *manifest.Object) []*manifest.Object {
-	selector, _ := Object(service.Root, "spec.selector")
+	selector, _ := fields.Object(service.Root, "spec.selector")
 	if len(selector) == 0 {
 		return nil
 	}
@@ -127,7 +128,7 @@ func (g *Graph) Behind(service *manifest.Object) []*manifest.Object {
 // indexPods finds workloads by the labels of their pods.
 func (g *Graph) indexPods() {
 	for _, o := range g.Workloads() {
-		for k, v := range PodLabels(o) {
+		for k, v := range podLabels(o) {
 			at := [3]string{o.Namespace, k, fmt.Sprint(v)}
 			g.pods[at] = append(g.pods[at], o)
 		}
@@ -146,7 +147,7 @@ func (g *Graph) labelled(namespace string, labels map[string]any) []*manifest.Ob
 	}
 	var list []*manifest.Object
 	for _, o := range fewest {
-		if subset(labels, PodLabels(o)) {
+		if subset(labels, podLabels(o)) {
 			list = append(list, o)
 		}
 	}
@@ -162,18 +163,18 @@ func subset(part, whole map[string]any) bool {
 	return true
 }
 
-// Selects says whether a LabelSelector holds for labels: all of matchLabels and
+// selects says whether a LabelSelector holds for labels: all of matchLabels and
 // all of matchExpressions. An empty one selects everything, an absent one
 // nothing. A selector that cannot be read selects nothing.
-func Selects(selector map[string]any, labels map[string]any) bool {
+func selects(selector map[string]any, labels map[string]any) bool {
 	if selector == nil {
 		return false
 	}
-	match, err := Object(selector, "matchLabels")
+	match, err := fields.Object(selector, "matchLabels")
 	if err != nil || !subset(match, labels) {
 		return false
 	}
-	list, err := List(selector, "matchExpressions")
+	list, err := fields.List(selector, "matchExpressions")
 	if err != nil {
 		return false
 	}
@@ -186,9 +187,9 @@ func Selects(selector map[string]any, labels map[string]any) bool {
 }
 
 func holds(expression any, labels map[string]any) bool {
-	k, _ := Text(expression, "key")
-	operator, _ := Text(expression, "operator")
-	values, _ := Words(expression, "values")
+	k, _ := fields.Text(expression, "key")
+	operator, _ := fields.Text(expression, "operator")
+	values, _ := fields.Words(expression, "values")
 	have, there := labels[k]
 	in := there && slices.Contains(values, fmt.Sprint(have))
 	switch operator {

@@ -1,4 +1,13 @@
-package audit
+// Package fields reads what stands at a path below a value, as manifests have it:
+// text, numbers, durations, lists and objects. It decides what counts as which,
+// and what is as if it were absent. It never changes a value, and no error shows
+// one, for it may be a secret. Its callers are
+// topology, retrypath and audit.
+//
+// The functions of this file are strict: what is absent is nothing, and what is
+// there but cannot be what is asked for is an error that names the path. Those of
+// lenient.go take it as absent.
+package fields
 
 import (
 	"fmt"
@@ -9,10 +18,6 @@ import (
 	"sync/atomic"
 	"time"
 )
-
-// The functions of this file read a value below another strictly: what is absent
-// is nothing, and what is there but cannot be what is asked for is an error that
-// names the path and never the value, which may be a secret.
 
 // Value is what stands below root at a path such as spec.http[0].retries, nil
 // where there is none. A key with dots stands in brackets.
@@ -27,14 +32,14 @@ func Value(root any, path string) (any, error) {
 		case []any:
 			n, err := strconv.Atoi(s)
 			if err != nil {
-				return nil, fault(join(at[:i]), "an object")
+				return nil, Not(join(at[:i]), "an object")
 			}
 			if n < 0 || n >= len(v) {
 				return nil, nil
 			}
 			root = v[n]
 		default:
-			return nil, fault(join(at[:i]), "an object")
+			return nil, Not(join(at[:i]), "an object")
 		}
 	}
 	return root, nil
@@ -47,12 +52,13 @@ func join(steps []string) string {
 	return strings.Join(steps, ".")
 }
 
-// unreadable says that what stands at a path cannot be what a check asks for.
-type unreadable struct{ path, wanted string }
+// Mismatch says that what stands at a path cannot be what a check asks for.
+type Mismatch struct{ path, wanted string }
 
-func (e *unreadable) Error() string { return e.path + " is not " + e.wanted }
+func (e *Mismatch) Error() string { return e.path + " is not " + e.wanted }
 
-func fault(path, wanted string) error { return &unreadable{path, wanted} }
+// Not is the error that what stands at a path is not what is wanted.
+func Not(path, wanted string) error { return &Mismatch{path, wanted} }
 
 // Number is the number at path, 0 for none. Text that reads as one is one, with
 // or without a per cent sign.
@@ -72,7 +78,7 @@ func Number(root any, path string) (float64, error) {
 			return n, nil
 		}
 	}
-	return 0, fault(path, "a number")
+	return 0, Not(path, "a number")
 }
 
 // Text is the text at path, "" for none; of a number or bool, as it is written.
@@ -89,7 +95,7 @@ func Text(root any, path string) (string, error) {
 	case float64, bool:
 		return fmt.Sprint(v), nil
 	}
-	return "", fault(path, "text")
+	return "", Not(path, "text")
 }
 
 // List is the list at path, nil for none.
@@ -100,7 +106,7 @@ func List(root any, path string) ([]any, error) {
 	}
 	l, ok := v.([]any)
 	if !ok {
-		return nil, fault(path, "a list")
+		return nil, Not(path, "a list")
 	}
 	return l, nil
 }
@@ -113,7 +119,7 @@ func Object(root any, path string) (map[string]any, error) {
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
-		return nil, fault(path, "an object")
+		return nil, Not(path, "an object")
 	}
 	return m, nil
 }
@@ -135,7 +141,7 @@ func Duration(root any, path string) (time.Duration, error) {
 	case string:
 		return duration(path, strings.TrimSpace(v))
 	}
-	return 0, fault(path, "a duration")
+	return 0, Not(path, "a duration")
 }
 
 // duration also reads days and weeks, which Prometheus has.
@@ -154,7 +160,7 @@ func duration(path, text string) (time.Duration, error) {
 			return time.Duration(n) * d, nil
 		}
 	}
-	return 0, fault(path, "a duration")
+	return 0, Not(path, "a duration")
 }
 
 var suffixes = map[string]float64{
@@ -178,7 +184,7 @@ func Quantity(root any, path string) (float64, error) {
 			return n, nil
 		}
 	}
-	return 0, fault(path, "a quantity")
+	return 0, Not(path, "a quantity")
 }
 
 func quantityOf(text string) (float64, bool) {
@@ -209,7 +215,7 @@ func Words(root any, path string) ([]string, error) {
 			case float64:
 				words = append(words, strconv.FormatFloat(e, 'f', -1, 64))
 			default:
-				return nil, fault(path, "a list of words")
+				return nil, Not(path, "a list of words")
 			}
 		}
 	case float64:
@@ -217,7 +223,7 @@ func Words(root any, path string) ([]string, error) {
 	case string:
 		words = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' })
 	default:
-		return nil, fault(path, "a list of words")
+		return nil, Not(path, "a list of words")
 	}
 	return words, nil
 }
@@ -236,7 +242,7 @@ func stepsOf(path string) []string {
 	if s, ok := known.Load(path); ok {
 		return s.([]string)
 	}
-	s := cut(path)
+	s := Cut(path)
 	if keptPaths.Load() < mostKnown {
 		keptPaths.Add(1)
 		known.Store(path, s)
@@ -244,8 +250,8 @@ func stepsOf(path string) []string {
 	return s
 }
 
-// cut cuts a path into keys and indexes.
-func cut(path string) []string {
+// Cut cuts a path into keys and indexes.
+func Cut(path string) []string {
 	var list []string
 	for path != "" {
 		switch end := strings.IndexAny(path, ".["); {
