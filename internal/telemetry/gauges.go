@@ -70,7 +70,7 @@ func Gauges(reg prometheus.Registerer, read func(time.Time) Reading) {
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue, g.quarantined, g.refused, g.held} {
+	for _, d := range []*prometheus.Desc{g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue, g.outages, g.quarantined, g.refused, g.held} {
 		ch <- d
 	}
 }
