@@ -214,7 +214,7 @@ func (x *run) query(cancel context.CancelCauseFunc) route.Query {
 		Proven:  x.reserve && x.plan.made > 0 && x.plan.made == x.plan.limit-1,
 		Patient: x.req.Upload != nil,
 		Prompt:  x.req.Prompt,
-		Flow:    x.req.Workload.Name(), Rank: uint8(x.req.Priority), Lane: x.req.Lane,
+		Flow:    x.req.Workload.Name(), Caller: x.req.Caller, Rank: uint8(x.req.Priority), Lane: x.req.Lane,
 	}
 	if x.req.Repeat {
 		q.Payer = unpaid{}

@@ -71,7 +71,7 @@ func (c *Call) Settle(now time.Time, r Result) {
 		t.answered(now, c)
 		t.heard(now, c)
 	case c.listed && r.Verdict.Class == fault.Canceled && !c.patient:
-		t.callers.Left(now, c.flow, now.Sub(c.start))
+		t.callers.Left(now, c.caller, now.Sub(c.start))
 	}
 	t.waiting.remove(c)
 	t.learn(now, c, r.Verdict)
@@ -102,7 +102,7 @@ func (t *Target) heard(now time.Time, c *Call) {
 	case c.left:
 		t.callers.Answers(now, now.Sub(c.start))
 	default:
-		t.callers.Answered(now, c.flow, now.Sub(c.start))
+		t.callers.Answered(now, c.caller, now.Sub(c.start))
 	}
 }
 
@@ -113,7 +113,7 @@ func (c *Call) Left(now time.Time) {
 	defer t.mu.Unlock()
 	if c.listed && !c.left && !c.patient {
 		c.left = true
-		t.callers.Left(now, c.flow, now.Sub(c.start))
+		t.callers.Left(now, c.caller, now.Sub(c.start))
 	}
 }
 

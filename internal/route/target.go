@@ -170,6 +170,7 @@ type Query struct {
 	Tokens int64  // estimated tokens, prompt and answer
 	Prompt int64  // those of the prompt alone
 	Flow   string // whose call it is, for sharing the slots: the workload's name
+	Caller uint64 // which of its callers, where they have no workload of their own
 	// Rank is how little the request matters, 0 the most.
 	Rank uint8
 	// Lane is the share of the slots that quarantined calls may hold together; 0
@@ -197,6 +198,8 @@ type Query struct {
 	Extra bool
 	Payer Payer
 }
+
+func (q *Query) caller() learn.Caller { return learn.Caller{Workload: q.Flow, One: q.Caller} }
 
 // Payer is the workload's side of the retry allowance: an extra attempt at a
 // target that is not proven healthy takes one token from it and one from the
@@ -226,7 +229,7 @@ type Call struct {
 	class   learn.Class
 	tokens  int64
 	prompt  int64
-	flow    string
+	caller  learn.Caller
 	slot    limit.Slot
 	mark    limit.Mark
 	extra   bool
@@ -446,7 +449,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if p50, n := t.latency.Quantile(q.Class, 0.5); !q.Patient && n > 0 && q.Now.Add(p50).After(q.Until) {
 		return nil, WhyDeadline, time.Time{}
 	}
-	if !q.Patient && t.callers.Vain(q.Now, q.Flow) {
+	if !q.Patient && t.callers.Vain(q.Now, q.caller()) {
 		return nil, WhyDeadline, time.Time{}
 	}
 	if why := t.free(q); why != Admitted {
@@ -456,7 +459,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if q.Proven && !healthy {
 		return nil, WhyBudget, time.Time{}
 	}
-	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, prompt: q.Prompt, flow: q.Flow, extra: q.Extra, patient: q.Patient, start: q.Now, cancel: q.Cancel, Last: last}
+	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, prompt: q.Prompt, caller: q.caller(), extra: q.Extra, patient: q.Patient, start: q.Now, cancel: q.Cancel, Last: last}
 	c.Timeouts = t.latency.Timeouts(q.Class, t.spec.Bounds)
 	if q.Patient {
 		c.Timeouts.Slow, c.Timeouts.Silence = max(c.Timeouts.Slow, q.Until.Sub(q.Now)), 0
@@ -496,6 +499,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 		t.budget.Request(q.Now) // what was not charged funds what will be
 	}
 	t.hold(q, c)
+	t.callers.Tried(q.Now, c.caller)
 	c.light = t.room.Light(q.Now, t.waiting.n)
 	t.waiting.push(c)
 	return c, Admitted, time.Time{}
