@@ -267,7 +267,7 @@ func (x *run) attempt(ctx context.Context, cancel context.CancelCauseFunc, call 
 	e.verdict = fault.Verdict{Class: fault.Outage, Reason: "panic"}
 	defer x.settle(e)
 	if call.Probe {
-		e.vigil = keepVigil(ctx, func() { call.Left(time.Now()) })
+		e.vigil = keepVigil(ctx, func(end func(error)) { call.Left(time.Now(), end) })
 		defer e.vigil.close()
 		ctx, e.cancel = e.vigil.ctx, e.vigil.end
 	}

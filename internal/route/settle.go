@@ -70,7 +70,7 @@ func (c *Call) Settle(now time.Time, r Result) {
 	case c.listed && r.Verdict.Class == fault.OK:
 		t.answered(now, c)
 		t.heard(now, c)
-	case c.listed && r.Verdict.Class == fault.Canceled && !c.patient:
+	case c.listed && r.Verdict.Class == fault.Canceled && !c.patient && !c.left:
 		t.callers.Left(now, c.caller, now.Sub(c.start))
 	}
 	t.waiting.remove(c)
@@ -106,14 +106,40 @@ func (t *Target) heard(now time.Time, c *Call) {
 	}
 }
 
-// Left says that the caller is gone and that the call runs on without it.
-func (c *Call) Left(now time.Time) {
+// Left says that the caller is gone and that the call runs on without it, for as
+// long as its answer still says something of the target: then end is called, once.
+// Nobody else waits for it.
+func (c *Call) Left(now time.Time, end func(error)) {
 	t := c.Target
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c.listed && !c.left && !c.patient {
-		c.left = true
+	switch {
+	case c.settled:
+		return
+	case !c.listed: // it has been answered, or passed over
+		end(fault.ErrClientGone)
+		return
+	case c.left:
+		return
+	case !c.patient:
 		t.callers.Left(now, c.caller, now.Sub(c.start))
+	}
+	c.left, c.cancel = true, end
+	t.waiting.left++
+	t.forsake()
+}
+
+// forsake ends the calls without a caller that the breaker no longer heeds. The
+// lock is held.
+func (t *Target) forsake() {
+	if t.waiting.left == 0 {
+		return
+	}
+	for c, next := t.waiting.root.next, (*Call)(nil); c != &t.waiting.root; c = next {
+		if next = c.next; c.left && !t.breaker.Heeds(c.permit) {
+			t.waiting.remove(c)
+			c.cancel(ErrOpened)
+		}
 	}
 }
 
@@ -270,6 +296,7 @@ func (t *Target) after(now time.Time) []breaker.Transition {
 			}
 		}
 	}
+	t.forsake()
 	return moved
 }
 

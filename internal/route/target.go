@@ -250,6 +250,7 @@ type Call struct {
 type callList struct {
 	root Call
 	n    int // the patient ones left out: they wait for their callers
+	left int // calls whose caller is gone
 }
 
 func (l *callList) init() { l.root.prev, l.root.next = &l.root, &l.root }
@@ -271,6 +272,9 @@ func (l *callList) remove(c *Call) {
 	c.prev, c.next, c.listed = nil, nil, false
 	if !c.patient {
 		l.n--
+	}
+	if c.left {
+		l.left--
 	}
 }
 
