@@ -286,7 +286,7 @@ func (x *run) settle(e *exchange) {
 	name := e.call.Target.Spec().Name
 	x.done.Attempts = x.plan.made
 	x.done.Verdict, x.done.Target = v, name
-	if e.vigil.alone() { // what the target showed is no longer anybody's answer
+	if e.vigil.alone() && !x.out.committed { // what the target showed is no longer anybody's answer
 		x.done.Verdict = fault.Transport(fault.ErrClientGone, fault.PhaseContent)
 	}
 	x.done.Status, x.done.Header, x.done.Body = e.status, e.header, e.body
