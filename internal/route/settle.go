@@ -129,14 +129,23 @@ func (c *Call) Left(now time.Time, end func(error)) {
 	t.forsake()
 }
 
-// forsake ends the calls without a caller that the breaker no longer heeds. The
-// lock is held.
+// Forsake ends the calls without a caller, from now on: the router stops, and
+// nothing is to be learnt any more.
+func (t *Target) Forsake() {
+	t.mu.Lock()
+	t.stopping = true
+	t.forsake()
+	t.mu.Unlock()
+}
+
+// forsake ends the calls without a caller that the breaker no longer heeds, or all
+// of them where the router stops. The lock is held.
 func (t *Target) forsake() {
 	if t.waiting.left == 0 {
 		return
 	}
 	for c, next := t.waiting.root.next, (*Call)(nil); c != &t.waiting.root; c = next {
-		if next = c.next; c.left && !t.breaker.Heeds(c.permit) {
+		if next = c.next; c.left && (t.stopping || !t.breaker.Heeds(c.permit)) {
 			t.waiting.remove(c)
 			c.cancel(ErrOpened)
 		}

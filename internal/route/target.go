@@ -46,27 +46,28 @@ type Target struct {
 	moved func(name string, ts []breaker.Transition) // called without the lock
 	freed func(*Target)                              // likewise, behind every settled call
 
-	mu      sync.Mutex
-	spec    Spec
-	account *Account
-	breaker *breaker.Breaker
-	latency *learn.Latency
-	budget  *budget.Budget
-	cool    limit.CoolDown
-	slots   limit.Slots
-	adapt   limit.Adaptive // what the slots are limited to
-	fit     learn.Fit      // of first contents, for adapt
-	gaps    learn.Gaps     // of streams, likewise
-	callers learn.Patience // of callers who leave
-	hint    limit.Hint
-	full    bool       // the last call found no slot
-	told    limit.Load // that there was room for when those who wait were last told
-	rpm     *limit.GCRA
-	tpm     *limit.GCRA
-	tokens  time.Time  // when tpm has room for a call that found none
-	waiting callList   // calls that have no content yet, oldest first
-	room    limit.Room // for how many of them
-	drained bool
+	mu       sync.Mutex
+	spec     Spec
+	account  *Account
+	breaker  *breaker.Breaker
+	latency  *learn.Latency
+	budget   *budget.Budget
+	cool     limit.CoolDown
+	slots    limit.Slots
+	adapt    limit.Adaptive // what the slots are limited to
+	fit      learn.Fit      // of first contents, for adapt
+	gaps     learn.Gaps     // of streams, likewise
+	callers  learn.Patience // of callers who leave
+	hint     limit.Hint
+	full     bool       // the last call found no slot
+	told     limit.Load // that there was room for when those who wait were last told
+	rpm      *limit.GCRA
+	tpm      *limit.GCRA
+	tokens   time.Time  // when tpm has room for a call that found none
+	waiting  callList   // calls that have no content yet, oldest first
+	room     limit.Room // for how many of them
+	drained  bool
+	stopping bool
 }
 
 // NewTarget returns a target in good standing. moved hears every change of
