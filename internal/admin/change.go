@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Change is something that was changed while the router ran: who did it, what,
@@ -88,9 +89,16 @@ func (s Steering) lane(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// line is a text as one line of bounded length.
+// line is a text as one line of bounded length, without what would steer a
+// terminal or turn the text around it.
 func line(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
+	s = strings.Map(func(c rune) rune {
+		if unicode.IsPrint(c) {
+			return c
+		}
+		return -1
+	}, s)
 	return strings.ToValidUTF8(s[:min(len(s), 200)], "")
 }
 

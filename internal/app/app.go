@@ -385,6 +385,7 @@ func (a *App) Stop() error {
 		limit = a.current.Load().config.HTTP.Drain.Duration()
 	}
 	a.log.Info("draining", "component", "app", "in_flight", a.gateway.InFlight(), "limit", limit.String())
+	a.builder.forsake()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	if err := a.clients.Shutdown(ctx); err != nil {

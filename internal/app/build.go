@@ -297,6 +297,13 @@ func (b *builder) poll(now time.Time) {
 	}
 }
 
+// forsake ends the calls that run on without their callers.
+func (b *builder) forsake() {
+	for _, t := range b.list() {
+		t.Forsake()
+	}
+}
+
 // list is the targets in force, by name.
 func (b *builder) list() []*route.Target {
 	b.mu.Lock()

@@ -98,6 +98,33 @@ func TestN08ReloadsCutNothing(t *testing.T) {
 	})
 }
 
+// A probe that has outlived its caller does not hold up the end.
+func TestNobodysProbeDoesNotHoldUpADrain(t *testing.T) {
+	u1 := upstream("u1", after(200*time.Millisecond, answers("x")))
+	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+		r.every(steady, 250, ask{})
+		u1.use(script{status(500, "")})
+		r.every(steady, 250, ask{})
+		time.Sleep(10 * time.Second)
+		u1.use(script{hold()})
+		before := u1.count()
+		r.leaving(100*time.Millisecond, ask{})
+		if n := u1.count() - before; n != 1 {
+			t.Fatalf("%d probes", n)
+		}
+		if r.app.gateway.InFlight() != 1 {
+			t.Fatal("the probe has ended with its caller")
+		}
+		start := time.Now()
+		if err := r.app.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("stopped after %s", d)
+		}
+	})
+}
+
 func TestN08BadReloadChangesNothing(t *testing.T) {
 	u1 := upstream("u1", answers("from one"))
 	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {

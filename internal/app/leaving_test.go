@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/breaker"
 )
 
 // leaving makes a request and leaves after d.
@@ -107,6 +109,41 @@ func TestF09LeavingBehindTheLastEvent(t *testing.T) {
 		}
 		if strings.Contains(r.logs.String(), `"canceled"`) {
 			t.Errorf("a whole answer was recorded as canceled: %s", r.logs)
+		}
+	})
+}
+
+// The same of a probe: that its caller has left behind the last event takes nothing
+// back, although the probe would have run on without it.
+func TestF09LeavingBehindTheLastEventOfAProbe(t *testing.T) {
+	u1 := upstream("u1", script{status(500, "")})
+	run(t, setup{upstreams: []*fake{u1}}, func(r *rig) {
+		r.every(steady, 250, ask{})
+		time.Sleep(10 * time.Second)
+		u1.use(script{head(), sse(chunk("x"), finishChunk, done), hold()})
+		if p := r.state("u1").Phase; p != breaker.HalfOpen.String() && p != breaker.Open.String() {
+			t.Fatalf("breaker %s", p)
+		}
+		resp, err := r.client.Do(r.request(ask{stream: true}))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		var got string
+		p := make([]byte, 4096)
+		for !strings.Contains(got, done) {
+			n, err := resp.Body.Read(p)
+			if got += string(p[:n]); err != nil {
+				break
+			}
+		}
+		_ = resp.Body.Close()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !strings.Contains(got, done) {
+			t.Errorf("not the whole answer: %q", got)
+		}
+		if strings.Contains(r.logs.String(), `"canceled"`) {
+			t.Error("a whole answer was recorded as canceled")
 		}
 	})
 }

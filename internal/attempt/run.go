@@ -214,7 +214,7 @@ func (x *run) query(cancel context.CancelCauseFunc) route.Query {
 		Proven:  x.reserve && x.plan.made > 0 && x.plan.made == x.plan.limit-1,
 		Patient: x.req.Upload != nil,
 		Prompt:  x.req.Prompt,
-		Flow:    x.req.Workload.Name(), Rank: uint8(x.req.Priority), Lane: x.req.Lane,
+		Flow:    x.req.Workload.Name(), Caller: x.req.Caller, Rank: uint8(x.req.Priority), Lane: x.req.Lane,
 	}
 	if x.req.Repeat {
 		q.Payer = unpaid{}
@@ -267,7 +267,7 @@ func (x *run) attempt(ctx context.Context, cancel context.CancelCauseFunc, call 
 	e.verdict = fault.Verdict{Class: fault.Outage, Reason: "panic"}
 	defer x.settle(e)
 	if call.Probe {
-		e.vigil = keepVigil(ctx, func() { call.Left(time.Now()) })
+		e.vigil = keepVigil(ctx, func(end func(error)) { call.Left(time.Now(), end) })
 		defer e.vigil.close()
 		ctx, e.cancel = e.vigil.ctx, e.vigil.end
 	}
@@ -286,7 +286,7 @@ func (x *run) settle(e *exchange) {
 	name := e.call.Target.Spec().Name
 	x.done.Attempts = x.plan.made
 	x.done.Verdict, x.done.Target = v, name
-	if e.vigil.alone() { // what the target showed is no longer anybody's answer
+	if e.vigil.alone() && !x.out.committed { // what the target showed is no longer anybody's answer
 		x.done.Verdict = fault.Transport(fault.ErrClientGone, fault.PhaseContent)
 	}
 	x.done.Status, x.done.Header, x.done.Body = e.status, e.header, e.body

@@ -10,7 +10,8 @@ import (
 // vigil keeps a probe going when its caller leaves before the answer has begun.
 // A target that answers later than most of its callers wait would never prove
 // itself otherwise: each probe would go to one of them and end with it. The
-// probe's own timers bound it. Everything else that ends the call ends it still.
+// probe's own timers bound it, and its lease once its caller is gone. What else
+// ends the call while the caller is there ends it still.
 //
 // A nil vigil is that of a call which ends with its caller.
 type vigil struct {
@@ -22,8 +23,8 @@ type vigil struct {
 }
 
 // keepVigil begins the vigil of a call for caller, and has left called when that
-// one leaves first. It is to be closed.
-func keepVigil(caller context.Context, left func()) *vigil {
+// one leaves first, with what ends the call from then on. It is to be closed.
+func keepVigil(caller context.Context, left func(end func(error))) *vigil {
 	v := &vigil{caller: caller}
 	v.ctx, v.end = context.WithCancelCause(context.WithoutCancel(caller))
 	v.stop = context.AfterFunc(caller, func() {
@@ -31,7 +32,7 @@ func keepVigil(caller context.Context, left func()) *vigil {
 			v.end(c)
 			return
 		}
-		left()
+		left(v.end)
 	})
 	return v
 }

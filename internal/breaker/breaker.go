@@ -141,7 +141,8 @@ type Breaker struct {
 	reason string    // of the last trip
 	// slowest is the longest that an answer was away which was taken for silence;
 	// 0 once the target is closed again.
-	slowest time.Duration
+	slowest  time.Duration
+	silenced time.Time // when the last silence was taken for one
 
 	window   window
 	waiting  waiting
@@ -398,9 +399,9 @@ func (b *Breaker) refutes(c *call) bool {
 // refute takes the silence back: the cool-down is over, what it said of the calls
 // that wait is void, and the answer is a proof like that of a last resort.
 func (b *Breaker) refute(now time.Time, c *call) {
+	b.window.void(b.silenced)
 	if b.phase == Open {
 		b.trips = max(0, b.trips-1)
-		b.window.void(b.since)
 		b.move(now, HalfOpen, "answered")
 		b.trust = 0
 	}

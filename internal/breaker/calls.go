@@ -51,6 +51,13 @@ func (p Permit) Probe() bool { return p.probe }
 // longer, and its answer counts.
 func (p Permit) Long() bool { return p.long }
 
+// Heeds reports that what is still to be heard of the call says something: it has
+// not lost its lease, and no change of phase has made it stale.
+func (b *Breaker) Heeds(p Permit) bool {
+	c := p.valid()
+	return c != nil && !c.lost && (c.gen == b.gen || b.refutes(c))
+}
+
 func (p Permit) valid() *call {
 	if p.c == nil || p.c.id != p.id {
 		return nil

@@ -98,3 +98,17 @@ func TestWhatRefutesNothing(t *testing.T) {
 		t.Error("one answer took failures back")
 	}
 }
+
+// The same when the cool-down is over before the first of them is answered.
+func TestAnAnswerRefutesSilenceBehindTheCoolDown(t *testing.T) {
+	b, now, calls := slowed(t)
+	now = now.Add(7 * time.Second)
+	b.Poll(now, 0.5)
+	if p := b.Phase(now); p != HalfOpen {
+		t.Fatalf("phase %s", p)
+	}
+	b.FirstContent(now, calls[0])
+	if s := b.window.recentShare(now); s < 1 {
+		t.Errorf("%.2f of the last calls succeeded, and none has failed", s)
+	}
+}

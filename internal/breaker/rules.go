@@ -37,6 +37,7 @@ func (b *Breaker) Poll(now time.Time, rnd float64) time.Time {
 	}
 	if b.phase <= Ramp && b.silent(now) {
 		b.waiting.each(func(c *call) { b.window.remember(now, c, false) })
+		b.silenced = now
 		b.open(now, silence, rnd)
 	}
 	switch {

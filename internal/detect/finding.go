@@ -21,6 +21,8 @@ type Finding struct {
 	Share  float64 `json:"share,omitempty"` // of all excess
 	Score  float64 `json:"score,omitempty"` // divergence, rise of faults, or callers refused
 	Text   string  `json:"text"`
+
+	home *Outage
 }
 
 type findingKey struct {

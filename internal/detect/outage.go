@@ -61,7 +61,9 @@ type Load struct {
 	Model    string  `json:"model"`
 	Onset    float64 `json:"onset"` // distinct requests a second
 	Now      float64 `json:"now"`
-	Dominant bool    `json:"dominant"`
+	Dominant bool    `json:"dominant"` // the workload made a tenth of the load at onset or more
+
+	own bool // this alone did
 }
 
 // Moment is an entry of a timeline.
@@ -186,6 +188,7 @@ func (d *Detector) wave(o *Outage, f *Finding) {
 
 // adopt adds a finding to an outage, and its load to what must come back.
 func (d *Detector) adopt(o *Outage, f *Finding) {
+	f.home = o
 	o.Findings = slices.DeleteFunc(o.Findings, func(old *Finding) bool { return old.Detector == f.Detector && old.Subject == f.Subject })
 	if o.Findings = append(o.Findings, f); len(o.Findings) > maxFindings {
 		o.Findings = slices.Delete(o.Findings, 0, 1)
@@ -221,21 +224,42 @@ func (d *Detector) remember(o *Outage, at time.Time) {
 		}
 		i := slices.IndexFunc(o.Load, func(l Load) bool { return l.Workload == s.key.name && l.Model == s.key.of })
 		if i < 0 {
-			if len(o.Load) >= maxLoad {
+			if i = d.place(o, rate); i < 0 {
 				continue
 			}
-			i = len(o.Load)
-			o.Load = append(o.Load, Load{Workload: s.key.name, Model: s.key.of})
+			o.Load[i] = Load{Workload: s.key.name, Model: s.key.of}
 		}
 		o.Load[i].Onset = max(o.Load[i].Onset, rate)
 	}
-	all := 0.0
+	all, each := 0.0, map[string]float64{}
 	for _, l := range o.Load {
 		all += l.Onset
+		each[l.Workload] += l.Onset
 	}
 	for i := range o.Load {
-		o.Load[i].Dominant = o.Load[i].Onset >= dominant*all && o.Load[i].Onset > 0
+		l := &o.Load[i]
+		l.Dominant = l.Onset > 0 && each[l.Workload] >= dominant*all
+		l.own = l.Onset >= dominant*all
 	}
+}
+
+// place is where the load of another series is kept: behind the others, or where
+// the smallest of them was, if that is smaller; -1 for nowhere.
+func (d *Detector) place(o *Outage, rate float64) int {
+	if len(o.Load) < maxLoad {
+		o.Load = append(o.Load, Load{})
+		return len(o.Load) - 1
+	}
+	least := 0
+	for i := range o.Load {
+		if o.Load[i].Onset < o.Load[least].Onset {
+			least = i
+		}
+	}
+	if rate <= o.Load[least].Onset {
+		return -1
+	}
+	return least
 }
 
 func touches(wide []Subject, s *series) bool {

@@ -103,8 +103,8 @@ func (d *Detector) close(o *Outage, s State, words string) {
 // firing reports that something of the outage is still found, amplification
 // included.
 func (d *Detector) firing(o *Outage) bool {
-	for _, f := range o.Findings {
-		if f.Ended == nil {
+	for _, f := range d.active { // also what the outage keeps no more
+		if f.home == o {
 			return true
 		}
 	}
@@ -114,6 +114,7 @@ func (d *Detector) firing(o *Outage) bool {
 // measure brings the load and the harm of an outage up to date.
 func (d *Detector) measure(o *Outage) {
 	var now Counts
+	onset, back := map[string]float64{}, map[string]float64{} // of each dominant workload
 	o.Traffic = 2
 	for i := range o.Load {
 		l := &o.Load[i]
@@ -124,8 +125,15 @@ func (d *Detector) measure(o *Outage) {
 			now.add(&w)
 		}
 		if l.Dominant {
+			onset[l.Workload] += l.Onset
+			back[l.Workload] += l.Now
+		}
+		if l.own && l.Onset > 0 {
 			o.Traffic = min(o.Traffic, l.Now/l.Onset)
 		}
+	}
+	for who, load := range onset {
+		o.Traffic = min(o.Traffic, back[who]/load)
 	}
 	if o.Traffic == 2 { // nothing is known of the load: nothing says that it is back
 		o.Traffic = 0
@@ -155,9 +163,9 @@ func (d *Detector) excessOf(o *Outage) (n int64) {
 // release lets the detectors of an outage that is closed begin anew: what they find
 // from now on is found again.
 func (d *Detector) release(o *Outage) {
-	for _, f := range o.Findings {
+	for _, f := range d.active {
 		s := d.series[key{f.Subject.Kind, f.Subject.Name, ""}]
-		if f.Ended != nil || s == nil {
+		if f.home != o || s == nil {
 			continue
 		}
 		d.found(s, f.Detector, false, Finding{})

@@ -67,7 +67,7 @@ type ring struct {
 
 func (r *ring) turn(now time.Time) {
 	n := now.UnixNano() / int64(r.width)
-	if n-r.newest > int64(len(r.parts)) {
+	if n-r.newest > int64(len(r.parts)) || n < r.newest-1 { // or the clock was set back: nothing is known of then
 		clear(r.parts)
 		r.newest = n
 	}

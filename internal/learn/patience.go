@@ -22,17 +22,26 @@ const (
 // and no one gets an answer. It is not for concurrent use; the zero value knows
 // nothing.
 type Patience struct {
-	callers map[string]*leaving // those who left their last call
+	callers map[Caller]*leaving // those who have left calls
 	answers [lastAnswers]answer
 	next    int
 }
 
-// leaving is a caller who has left calls, with no answer between.
+// Caller is who calls: a workload, and which of those behind it where they have
+// none of their own.
+type Caller struct {
+	Workload string
+	One      uint64
+}
+
+// leaving is a caller who has left calls.
 type leaving struct {
-	run     int
+	run     int // of them, with no answer between
 	longest time.Duration
-	last    time.Time // left
-	tried   time.Time // let through
+	last    time.Time     // left
+	tried   time.Time     // admitted
+	waited  time.Duration // for the latest answer that it has heard
+	heard   time.Time
 }
 
 type answer struct {
@@ -41,29 +50,32 @@ type answer struct {
 }
 
 // Left notes that the caller left a call of this age before any content.
-func (p *Patience) Left(now time.Time, caller string, age time.Duration) {
+func (p *Patience) Left(now time.Time, caller Caller, age time.Duration) {
 	c := p.callers[caller]
 	if c == nil {
 		if len(p.callers) >= maxImpatient {
 			clear(p.callers)
 		}
 		if p.callers == nil {
-			p.callers = map[string]*leaving{}
+			p.callers = map[Caller]*leaving{}
 		}
 		c = &leaving{}
 		p.callers[caller] = c
 	}
 	if now.Sub(c.last) > recently {
-		*c = leaving{}
+		c.run, c.longest = 0, 0
 	}
 	c.run++
 	c.longest, c.last = max(c.longest, age), now
 }
 
 // Answered notes that the caller had content after so long.
-func (p *Patience) Answered(now time.Time, caller string, took time.Duration) {
-	if len(p.callers) > 0 {
-		delete(p.callers, caller)
+func (p *Patience) Answered(now time.Time, caller Caller, took time.Duration) {
+	if c := p.callers[caller]; c != nil {
+		c.run, c.longest = 0, 0
+		if took >= c.waited || now.Sub(c.heard) > recently {
+			c.waited, c.heard = took, now
+		}
 	}
 	p.Answers(now, took)
 }
@@ -76,20 +88,29 @@ func (p *Patience) Answers(now time.Time, took time.Duration) {
 
 // Vain reports that a call of the caller would most likely be left before the
 // target answers: it has left the last ones, none of them as late as
-// the fastest of the last answers. Now and then one is let through.
-func (p *Patience) Vain(now time.Time, caller string) bool {
+// the fastest of the last answers, and has not lately waited for one as late: who
+// does both has callers of either sort. Now and then one is let through.
+func (p *Patience) Vain(now time.Time, caller Caller) bool {
 	c := p.callers[caller]
-	if c == nil || c.run < inVain || now.Sub(c.last) > recently {
+	if c == nil || c.run < inVain || now.Sub(c.last) > recently || now.Sub(c.tried) >= retried {
 		return false
 	}
+	patience := c.longest
+	if now.Sub(c.heard) <= recently {
+		patience = max(patience, c.waited)
+	}
 	for _, a := range p.answers {
-		if a.at.IsZero() || now.Sub(a.at) > recently || a.took <= c.longest {
+		if a.at.IsZero() || now.Sub(a.at) > recently || a.took <= patience {
 			return false
 		}
 	}
-	if now.Sub(c.tried) >= retried {
-		c.tried = now
-		return false
-	}
 	return true
+}
+
+// Tried notes that a call of the caller is made. One that was let through, and
+// that something else then refused, was none.
+func (p *Patience) Tried(now time.Time, caller Caller) {
+	if c := p.callers[caller]; c != nil {
+		c.tried = now
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -143,10 +144,17 @@ func (s *sender) send(export func(context.Context) error) bool {
 // that it was sent.
 func (e *Exporter) reason(err error) string {
 	text := err.Error()
+	var secrets []string
 	for _, v := range e.opt.Headers {
-		text = strings.ReplaceAll(text, v, "***")
+		secrets = append(secrets, v)
 		if _, token, ok := strings.Cut(v, " "); ok { // of a scheme and a token
-			text = strings.ReplaceAll(text, strings.TrimSpace(token), "***")
+			secrets = append(secrets, strings.TrimSpace(token))
+		}
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // one may begin another
+	for _, v := range secrets {
+		if v != "" {
+			text = strings.ReplaceAll(text, v, "***")
 		}
 	}
 	return strings.ToValidUTF8(text[:min(len(text), maxReason)], "")

@@ -70,8 +70,8 @@ func (c *Call) Settle(now time.Time, r Result) {
 	case c.listed && r.Verdict.Class == fault.OK:
 		t.answered(now, c)
 		t.heard(now, c)
-	case c.listed && r.Verdict.Class == fault.Canceled && !c.patient:
-		t.callers.Left(now, c.flow, now.Sub(c.start))
+	case c.listed && r.Verdict.Class == fault.Canceled && !c.patient && !c.left:
+		t.callers.Left(now, c.caller, now.Sub(c.start))
 	}
 	t.waiting.remove(c)
 	t.learn(now, c, r.Verdict)
@@ -102,18 +102,53 @@ func (t *Target) heard(now time.Time, c *Call) {
 	case c.left:
 		t.callers.Answers(now, now.Sub(c.start))
 	default:
-		t.callers.Answered(now, c.flow, now.Sub(c.start))
+		t.callers.Answered(now, c.caller, now.Sub(c.start))
 	}
 }
 
-// Left says that the caller is gone and that the call runs on without it.
-func (c *Call) Left(now time.Time) {
+// Left says that the caller is gone and that the call runs on without it, for as
+// long as its answer still says something of the target: then end is called, once.
+// Nobody else waits for it.
+func (c *Call) Left(now time.Time, end func(error)) {
 	t := c.Target
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if c.listed && !c.left && !c.patient {
-		c.left = true
-		t.callers.Left(now, c.flow, now.Sub(c.start))
+	switch {
+	case c.settled:
+		return
+	case !c.listed: // it has been answered, or passed over
+		end(fault.ErrClientGone)
+		return
+	case c.left:
+		return
+	case !c.patient:
+		t.callers.Left(now, c.caller, now.Sub(c.start))
+	}
+	c.left, c.cancel = true, end
+	t.waiting.left++
+	t.forsake()
+}
+
+// Forsake ends the calls without a caller, from now on: the router stops, and
+// nothing is to be learnt any more.
+func (t *Target) Forsake() {
+	t.mu.Lock()
+	t.stopping = true
+	t.forsake()
+	t.mu.Unlock()
+}
+
+// forsake ends the calls without a caller that the breaker no longer heeds, or all
+// of them where the router stops. The lock is held.
+func (t *Target) forsake() {
+	if t.waiting.left == 0 {
+		return
+	}
+	for c, next := t.waiting.root.next, (*Call)(nil); c != &t.waiting.root; c = next {
+		if next = c.next; c.left && (t.stopping || !t.breaker.Heeds(c.permit)) {
+			t.waiting.remove(c)
+			c.cancel(ErrOpened)
+		}
 	}
 }
 
@@ -270,6 +305,7 @@ func (t *Target) after(now time.Time) []breaker.Transition {
 			}
 		}
 	}
+	t.forsake()
 	return moved
 }
 

@@ -46,27 +46,28 @@ type Target struct {
 	moved func(name string, ts []breaker.Transition) // called without the lock
 	freed func(*Target)                              // likewise, behind every settled call
 
-	mu      sync.Mutex
-	spec    Spec
-	account *Account
-	breaker *breaker.Breaker
-	latency *learn.Latency
-	budget  *budget.Budget
-	cool    limit.CoolDown
-	slots   limit.Slots
-	adapt   limit.Adaptive // what the slots are limited to
-	fit     learn.Fit      // of first contents, for adapt
-	gaps    learn.Gaps     // of streams, likewise
-	callers learn.Patience // of callers who leave
-	hint    limit.Hint
-	full    bool       // the last call found no slot
-	told    limit.Load // that there was room for when those who wait were last told
-	rpm     *limit.GCRA
-	tpm     *limit.GCRA
-	tokens  time.Time  // when tpm has room for a call that found none
-	waiting callList   // calls that have no content yet, oldest first
-	room    limit.Room // for how many of them
-	drained bool
+	mu       sync.Mutex
+	spec     Spec
+	account  *Account
+	breaker  *breaker.Breaker
+	latency  *learn.Latency
+	budget   *budget.Budget
+	cool     limit.CoolDown
+	slots    limit.Slots
+	adapt    limit.Adaptive // what the slots are limited to
+	fit      learn.Fit      // of first contents, for adapt
+	gaps     learn.Gaps     // of streams, likewise
+	callers  learn.Patience // of callers who leave
+	hint     limit.Hint
+	full     bool       // the last call found no slot
+	told     limit.Load // that there was room for when those who wait were last told
+	rpm      *limit.GCRA
+	tpm      *limit.GCRA
+	tokens   time.Time  // when tpm has room for a call that found none
+	waiting  callList   // calls that have no content yet, oldest first
+	room     limit.Room // for how many of them
+	drained  bool
+	stopping bool
 }
 
 // NewTarget returns a target in good standing. moved hears every change of
@@ -170,6 +171,7 @@ type Query struct {
 	Tokens int64  // estimated tokens, prompt and answer
 	Prompt int64  // those of the prompt alone
 	Flow   string // whose call it is, for sharing the slots: the workload's name
+	Caller uint64 // which of its callers, where they have no workload of their own
 	// Rank is how little the request matters, 0 the most.
 	Rank uint8
 	// Lane is the share of the slots that quarantined calls may hold together; 0
@@ -197,6 +199,8 @@ type Query struct {
 	Extra bool
 	Payer Payer
 }
+
+func (q *Query) caller() learn.Caller { return learn.Caller{Workload: q.Flow, One: q.Caller} }
 
 // Payer is the workload's side of the retry allowance: an extra attempt at a
 // target that is not proven healthy takes one token from it and one from the
@@ -226,7 +230,7 @@ type Call struct {
 	class   learn.Class
 	tokens  int64
 	prompt  int64
-	flow    string
+	caller  learn.Caller
 	slot    limit.Slot
 	mark    limit.Mark
 	extra   bool
@@ -247,6 +251,7 @@ type Call struct {
 type callList struct {
 	root Call
 	n    int // the patient ones left out: they wait for their callers
+	left int // calls whose caller is gone
 }
 
 func (l *callList) init() { l.root.prev, l.root.next = &l.root, &l.root }
@@ -268,6 +273,9 @@ func (l *callList) remove(c *Call) {
 	c.prev, c.next, c.listed = nil, nil, false
 	if !c.patient {
 		l.n--
+	}
+	if c.left {
+		l.left--
 	}
 }
 
@@ -446,7 +454,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if p50, n := t.latency.Quantile(q.Class, 0.5); !q.Patient && n > 0 && q.Now.Add(p50).After(q.Until) {
 		return nil, WhyDeadline, time.Time{}
 	}
-	if !q.Patient && t.callers.Vain(q.Now, q.Flow) {
+	if !q.Patient && t.callers.Vain(q.Now, q.caller()) {
 		return nil, WhyDeadline, time.Time{}
 	}
 	if why := t.free(q); why != Admitted {
@@ -456,7 +464,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 	if q.Proven && !healthy {
 		return nil, WhyBudget, time.Time{}
 	}
-	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, prompt: q.Prompt, flow: q.Flow, extra: q.Extra, patient: q.Patient, start: q.Now, cancel: q.Cancel, Last: last}
+	c := &Call{Target: t, Model: t.spec.Model, class: q.Class, tokens: q.Tokens, prompt: q.Prompt, caller: q.caller(), extra: q.Extra, patient: q.Patient, start: q.Now, cancel: q.Cancel, Last: last}
 	c.Timeouts = t.latency.Timeouts(q.Class, t.spec.Bounds)
 	if q.Patient {
 		c.Timeouts.Slow, c.Timeouts.Silence = max(c.Timeouts.Slow, q.Until.Sub(q.Now)), 0
@@ -496,6 +504,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 		t.budget.Request(q.Now) // what was not charged funds what will be
 	}
 	t.hold(q, c)
+	t.callers.Tried(q.Now, c.caller)
 	c.light = t.room.Light(q.Now, t.waiting.n)
 	t.waiting.push(c)
 	return c, Admitted, time.Time{}
