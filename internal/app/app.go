@@ -151,10 +151,10 @@ func New(opt Options) (*App, error) {
 	a.lines.Register(reg)
 	a.incidents = sync.OnceValues(library.Embedded)
 	a.watch = a.watcher()
-	listener := event.Join(a.metrics.Listener(), a.watch.Listener())
 	if a.export, err = a.exporter(l.config.Telemetry.OTLP); err != nil {
 		return nil, err
 	}
+	listener := a.listener()
 	a.gateway = &gateway.Gateway{
 		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: a.opt.Random,
 		Line:   attempt.NewLine(queueOf(l.config)),
@@ -164,7 +164,7 @@ func New(opt Options) (*App, error) {
 	a.builder.dial, a.builder.trip, a.builder.agent = opt.Network.Dial, opt.trip, "hourthree/"+opt.Version
 	a.builder.breaker = opt.Breaker
 	telemetry.Gauges(reg, a.reading)
-	a.exports(listener, reg)
+	a.exports(reg)
 	if err := a.take(l); err != nil {
 		return nil, err
 	}

@@ -42,16 +42,22 @@ func (a *App) exporter(c *config.OTLP) (*otlp.Exporter, error) {
 	return e, nil
 }
 
-// exports lets the exporter hear what the metrics hear, and shows what becomes
-// of it. Without an exporter nothing is added to the path of a request.
-func (a *App) exports(l *event.Listener, reg *prometheus.Registry) {
+// listener is who hears what the flow states. Without an exporter nothing is
+// added to the path of a request.
+func (a *App) listener() *event.Listener {
+	all := []*event.Listener{a.metrics.Listener(), a.watch.Listener()}
+	if e := a.export; e != nil {
+		all = append(all, &event.Listener{Attempt: e.Attempt, Request: e.Request})
+	}
+	return event.Join(all...)
+}
+
+// exports has requests traced, and shows what becomes of the export.
+func (a *App) exports(reg *prometheus.Registry) {
 	e := a.export
 	if e == nil {
 		return
 	}
-	attempt, request := l.Attempt, l.Request
-	l.Attempt = func(f *event.Attempt) { attempt(f); e.Attempt(f) }
-	l.Request = func(f *event.Request) { request(f); e.Request(f) }
 	a.gateway.Trace = e.Begin
 	telemetry.Exports(reg, func() telemetry.ExportReading {
 		s := e.Stats()

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/hourthree/hourthree/internal/manifest"
+	"github.com/hourthree/hourthree/internal/spelling"
 	"github.com/hourthree/hourthree/internal/topology"
 )
 
@@ -115,7 +116,7 @@ func suggest(wrong string) string {
 	var near []string
 	best := 3 // more edits than two are another word
 	for _, name := range append(slices.Clone(groupOrder), ids()...) {
-		switch d := distance(wrong, name); {
+		switch d := spelling.Distance(wrong, name); {
 		case d < best:
 			best, near = d, []string{name}
 		case d == best && d < 3 && len(near) < 3:
@@ -134,29 +135,6 @@ func ids() []string {
 		list = append(list, c.ID)
 	}
 	return list
-}
-
-// distance is the number of letters to change, add or remove.
-func distance(a, b string) int {
-	if len(a) > 32 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		left := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := left
-			if a[i] != b[j] {
-				change++
-			}
-			left, row[j+1] = row[j+1], min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 func readCatalogue(f fs.FS) (*catalogue, error) {

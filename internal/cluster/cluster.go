@@ -23,6 +23,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/hourthree/hourthree/internal/spelling"
 )
 
 // Resource is a kind of object and how the API server names it.
@@ -176,14 +178,10 @@ func known(raw *clientcmdapi.Config, name string) error {
 	return nil
 }
 
-// nearest is the name with the fewest edits, "" when none is like it.
+// nearest is the name that is closest or has the wrong one in it, "" when none is
+// like it.
 func nearest(wrong string, names []string) string {
-	best, least := "", 2+len(wrong)/3
-	for _, n := range names {
-		if d := edits(wrong, n); d < least {
-			best, least = n, d
-		}
-	}
+	best := spelling.Nearest(wrong, names)
 	if best == "" && len(wrong) > 2 {
 		for _, n := range names {
 			if strings.Contains(n, wrong) {
@@ -192,24 +190,4 @@ func nearest(wrong string, names []string) string {
 		}
 	}
 	return best
-}
-
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before = row[j+1]
-			row[j+1] = min(row[j]+1, row[j+1]+1, change)
-		}
-	}
-	return row[len(b)]
 }

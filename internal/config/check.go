@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/hourthree/hourthree/internal/spelling"
 )
 
 // checker holds the settings against each other. What one value may be by
@@ -68,7 +70,7 @@ func (k *checker) known(path, what, name string, names []string) bool {
 		return true
 	}
 	hint := "configured: " + strings.Join(names[:min(8, len(names))], ", ")
-	switch near := nearest(name, names); {
+	switch near := spelling.Nearest(name, names); {
 	case len(names) == 0:
 		hint = "there is no " + what
 	case near != "":

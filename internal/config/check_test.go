@@ -342,19 +342,3 @@ func TestCheckListeners(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestDistance: distance is a metric on short names, and an exchange of
-// neighbours is one edit.
-func TestDistance(t *testing.T) {
-	if distance("conenct", "connect") != 1 || distance("", "abc") != 3 || distance("same", "same") != 0 {
-		t.Error("distance")
-	}
-	name := rapid.StringMatching(`[a-c]{0,6}`)
-	rapid.Check(t, func(t *rapid.T) {
-		a, b := name.Draw(t, "a"), name.Draw(t, "b")
-		d := distance(a, b)
-		if d != distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) || d < max(len(a), len(b))-min(len(a), len(b)) {
-			t.Fatalf("distance(%q, %q) = %d", a, b, d)
-		}
-	})
-}

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/hourthree/hourthree/internal/spelling"
 )
 
 const (
@@ -179,7 +181,7 @@ func oneOf(text, shown string, tag reflect.StructTag) error {
 	if slices.Contains(strings.Split(tag.Get("later"), ","), text) {
 		return valueError{fmt.Sprintf("%q is not served by this version; served are %s", shown, list), tag.Get("remedy")}
 	}
-	if near := nearest(text, known); near != "" {
+	if near := spelling.Nearest(text, known); near != "" {
 		return valueError{fmt.Sprintf("%q is none of %s", shown, list), "did you mean " + near + "?"}
 	}
 	return valueError{message: fmt.Sprintf("%q is none of %s", shown, list)}
@@ -254,8 +256,8 @@ func (d *decoder) unknown(key *yaml.Node, path string, t reflect.Type, names []s
 		p.Message, p.Hint = "is not served by this version", later[t][key.Value]
 	case key.Value == "<<":
 		p.Message, p.Hint = "merge keys are not read", "repeat the settings, or use an alias for a whole value"
-	case nearest(key.Value, names) != "":
-		p.Hint = "did you mean " + nearest(key.Value, names) + "?"
+	case spelling.Nearest(key.Value, names) != "":
+		p.Hint = "did you mean " + spelling.Nearest(key.Value, names) + "?"
 	default:
 		p.Hint = "known here: " + strings.Join(names, ", ")
 		if place := below(t, key.Value); place != "" {

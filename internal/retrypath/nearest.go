@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hourthree/hourthree/internal/spelling"
 	"github.com/hourthree/hourthree/internal/topology"
 )
 
@@ -18,7 +19,7 @@ func (x *Paths) nearest(name string) string {
 	var list []near
 	all := x.startable()
 	for _, o := range all {
-		d := apart(strings.ToLower(name), o.Name)
+		d := spelling.Distance(strings.ToLower(name), o.Name)
 		if strings.Contains(o.Name, strings.ToLower(name)) {
 			d = 1
 		}
@@ -38,27 +39,4 @@ func (x *Paths) nearest(name string) string {
 		nearest = append(nearest, n.name)
 	}
 	return "; the nearest are " + strings.Join(nearest, ", ")
-}
-
-// apart is the number of letters to change, add or remove.
-func apart(a, b string) int {
-	if len(a) > 32 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		left := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := left
-			if a[i] != b[j] {
-				change++
-			}
-			left, row[j+1] = row[j+1], min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
