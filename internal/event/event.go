@@ -23,6 +23,17 @@ const (
 	Retry      = "retry"       // extra attempt, charged to both budgets
 )
 
+// Arm is which of two versions of the configuration served a request while a
+// rollout runs.
+type Arm uint8
+
+// The arms.
+const (
+	NoArm     Arm = iota // there is one version
+	Control              // the version before
+	Candidate            // the new version
+)
+
 // Attempt is one finished upstream call.
 type Attempt struct {
 	RequestID string
@@ -43,6 +54,7 @@ type Attempt struct {
 	Stream    bool   // asked for
 	Usage     Usage
 	Trace     *Trace // nil when nobody traces
+	Arm       Arm
 }
 
 // Request is one finished client request.
@@ -73,6 +85,7 @@ type Request struct {
 	CostUSD        float64 // where the target that answered has a price
 	Operation      string  // as an Attempt's
 	Trace          *Trace  // nil when nobody traces
+	Arm            Arm
 }
 
 // Transition is a breaker changing phase.
