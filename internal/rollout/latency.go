@@ -11,12 +11,9 @@ import (
 // What times to first content must differ by: Kayenta's effect of 25 % and its
 // confidence of 0.98, which is spent over ten looks.
 const (
-	slower      = 1.25
-	slowChance  = 0.02 / 10
-	slowLeast   = 24 // of either version, of one workload
-	heldMore    = 1.5
-	heldBytes   = 64 << 10
-	trendChance = 1e-4
+	slower     = 1.25
+	slowChance = 0.02 / 10
+	slowLeast  = 24 // of either version, of one workload
 )
 
 // content compares times to first content, at looks that lie farther and farther
@@ -35,7 +32,7 @@ func (j *judge) content(e *Exposure) Measure {
 	for j.look <= n {
 		j.look *= 2
 	}
-	drift := j.drift(e)
+	drift := j.drift()
 	var now, was []float64
 	worst := Measure{}
 	for s := range j.strata {
@@ -81,7 +78,7 @@ func compare(now, was []float64, chance float64) Measure {
 // has become slower since is taken off.
 func (s *stratum) centred(e *Exposure, drift float64) (now, was []float64) {
 	ref := s.times[event.Control].all()
-	if e.pairing(s.key.workload) == paired {
+	if s.pairing(e) == paired {
 		drift = 0
 	} else {
 		ref = s.baseline.all()
@@ -119,7 +116,7 @@ func ofSize(all []sample, size uint8) (out []float64) {
 
 // drift is by how much the workloads that have both a before and a control have
 // become slower, as a logarithm; getting faster is not held against anybody.
-func (j *judge) drift(e *Exposure) float64 {
+func (j *judge) drift() float64 {
 	var now, was []float64
 	for s := range j.strata {
 		a, b := centre(s.times[event.Control].all(), s.baseline.all(), 0)
@@ -129,31 +126,4 @@ func (j *judge) drift(e *Exposure) float64 {
 		return 0
 	}
 	return max(0, shift(without(now), without(was)))
-}
-
-// held compares the memory that a request in flight holds: by how much it grows in
-// the stage, and, where both versions serve the same workload and nothing else, how
-// much it is.
-func (j *judge) held(e *Exposure) Measure {
-	now, was := j.memory[event.Candidate].all(), j.memory[event.Control].all()
-	m := Measure{Name: "memory", N: int64(len(now)), M: int64(len(was))}
-	if len(now) == 0 {
-		m.Text = "nothing was seen of it"
-		return m
-	}
-	a, b := slices.Sorted(slices.Values(now)), slices.Sorted(slices.Values(was))
-	m.Candidate, m.Control = quantile(a, 0.5), quantile(b, 0.5)
-	m.Text = fmt.Sprintf("%.0f KiB for a request in flight, under the version before %.0f KiB", m.Candidate/1024, m.Control/1024)
-	p, rise := trend(now)
-	_, usual := trend(was)
-	if least := max(heldBytes, m.Control/2); p < trendChance && rise-max(0, usual) >= least {
-		m.Verdict = Fail
-		m.Text = fmt.Sprintf("memory of a request in flight grew by %.0f KiB, under the version before by %.0f KiB", rise/1024, usual/1024)
-		return m
-	}
-	if e.any() && !e.all && len(e.whole) == 0 && len(now) >= slowLeast && len(was) >= slowLeast &&
-		m.Candidate >= m.Control*heldMore+heldBytes && mannWhitney(now, was) < trendChance {
-		m.Verdict = Fail
-	}
-	return m
 }

@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
@@ -22,7 +23,7 @@ func (j *judge) measures(e *Exposure, enough bool) []Measure {
 	for k := range kinds {
 		out = append(out, j.share(k, e))
 	}
-	out = append(out, j.mix(e), j.content(e), j.held(e))
+	out = append(out, j.mix(e), j.content(e), j.inFlight(e))
 	for i := range out {
 		m := &out[i]
 		switch {
@@ -82,7 +83,7 @@ func (j *judge) share(k kind, e *Exposure) Measure {
 
 // against is what a candidate's requests are shown next to.
 func (s *stratum) against(e *Exposure) *counts {
-	if e.pairing(s.key.workload) == paired {
+	if s.pairing(e) == paired {
 		return &s.stage[event.Control]
 	}
 	if s.base.distinct() < 5*doubt && s.lately.distinct() > 0 {
@@ -169,8 +170,12 @@ func (s *stratum) mix(e *Exposure, others *counts) Measure {
 		return m
 	}
 	refs := []*counts{&s.stage[event.Control]}
-	if e.pairing(s.key.workload) != paired {
-		refs = []*counts{&s.base, others}
+	if s.pairing(e) != paired {
+		before := s.base
+		if e.all {
+			before.add(&s.lately)
+		}
+		refs = []*counts{&before, others}
 	}
 	for _, of := range []func(*counts) *[classes]uint32{
 		func(c *counts) *[classes]uint32 { return &c.class }, func(c *counts) *[classes]uint32 { return &c.first },
@@ -210,4 +215,24 @@ func differ(now, was []float64) string {
 		}
 	}
 	return fmt.Sprintf("%s %s, before %s", fault.Class(at), percent(now[at]/total(now)), percent(was[at]/total(was)))
+}
+
+// unseen names the models that the control has used and the candidate hardly has:
+// the stage proves nothing about them (HT-0004).
+func (j *judge) unseen() string {
+	var names []string
+	for _, g := range j.groups {
+		var control, candidate int64
+		for _, s := range g.of {
+			control += s.stage[event.Control].distinct()
+			candidate += s.stage[event.Candidate].distinct()
+		}
+		if control >= 10*least && candidate < least {
+			names = append(names, "model "+g.model)
+		}
+	}
+	if len(names) > 3 {
+		names = append(names[:3], fmt.Sprintf("%d more", len(names)-3))
+	}
+	return strings.Join(names, ", ")
 }
