@@ -93,6 +93,9 @@ type judge struct {
 	memory [arms]held
 	look   int64 // times to first content at which they are compared next
 	slow   Measure
+	// weight is what was made of so many samples of memory.
+	weight  Measure
+	weighed int
 }
 
 // firstLook is how many times to first content of the candidate must be known
@@ -239,11 +242,13 @@ func (g *group) weigh(now time.Time, k kind, margin float64, e *Exposure, all si
 	}
 	for _, s := range g.of {
 		how, own := s.pairing(e), s.sides[k]
+		atLeast := 0.0
 		if how != paired {
+			atLeast = few
 			whole.join(own[1])
 			own[0] = control
 		}
-		more := s.pend[k].take(now, k, own, margin, how)
+		more := s.pend[k].take(now, k, own, margin, atLeast, how)
 		s.found[k].add(more)
 		if how == paired {
 			pool.add(more)
@@ -253,7 +258,7 @@ func (g *group) weigh(now time.Time, k kind, margin float64, e *Exposure, all si
 	if e.all {
 		how = alone
 	}
-	pool.add(g.pend[k].take(now, k, [2]side{control, whole}, margin, how))
+	pool.add(g.pend[k].take(now, k, [2]side{control, whole}, margin, 0, how))
 	return pool
 }
 

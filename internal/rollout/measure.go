@@ -24,6 +24,9 @@ func (j *judge) measures(e *Exposure, enough bool) []Measure {
 		out = append(out, j.share(k, e))
 	}
 	out = append(out, j.mix(e), j.content(e), j.inFlight(e))
+	if mix := &out[kinds]; mix.Verdict == Fail && j.moved(e) { // the same by another name
+		out[relabelled].Verdict = Fail
+	}
 	for i := range out {
 		m := &out[i]
 		switch {
@@ -117,7 +120,7 @@ func (j *judge) moved(e *Exposure) bool {
 	var n, full, broken, wasFull, wasBroken float64
 	for s := range j.strata {
 		c, o := &s.stage[event.Candidate], s.against(e)
-		a, b := total(row(&c.first)), total(row(&o.first))
+		a, b := calls(c), calls(o)
 		if a == 0 || b == 0 {
 			continue
 		}
@@ -133,14 +136,24 @@ func (j *judge) moved(e *Exposure) bool {
 
 // row are the classes of calls by which mixes are compared: a caller that leaves is
 // nobody's doing.
-func row(c *[classes]uint32) []float64 {
-	out := make([]float64, classes)
+func row(c *[classes]uint32) (out mixture) {
 	for i, n := range c {
 		if i != int(fault.Canceled) {
 			out[i] = float64(n)
 		}
 	}
 	return out
+}
+
+type mixture [classes]float64
+
+func (m *mixture) total() float64 { return total(m[:]) }
+
+func calls(c *counts) (n float64) {
+	for _, k := range c.first {
+		n += float64(k)
+	}
+	return n
 }
 
 // mix compares the classes of what came of requests and of first calls. Where a
@@ -181,25 +194,25 @@ func (s *stratum) mix(e *Exposure, others *counts) Measure {
 		func(c *counts) *[classes]uint32 { return &c.class }, func(c *counts) *[classes]uint32 { return &c.first },
 	} {
 		now, failed, compared, bits := row(of(c)), true, 0, 1.0
-		var last []float64
+		var last mixture
 		for _, ref := range refs {
 			was := row(of(ref))
-			if total(was) < mixLeast || total(now) < mixLeast {
+			if was.total() < mixLeast || now.total() < mixLeast {
 				continue
 			}
 			compared++
 			last = was
-			d := divergence(now, was)
+			d := divergence(now[:], was[:])
 			bits = min(bits, d)
-			failed = failed && d > mixBits && gTest(now, was) < mixChance
+			failed = failed && d > mixBits && gTest(now[:], was[:]) < mixChance
 		}
 		if compared == 0 || m.N > 0 && bits < m.Candidate {
 			continue
 		}
-		m.Candidate, m.N, m.M = bits, int64(total(now)), int64(total(last))
+		m.Candidate, m.N, m.M = bits, int64(now.total()), int64(last.total())
 		if failed {
 			m.Verdict = Fail
-			m.Text = fmt.Sprintf("workload %s, model %s: the classes differ by %.3f bits: %s", s.key.workload, s.key.model, bits, differ(now, last))
+			m.Text = fmt.Sprintf("workload %s, model %s: the classes differ by %.3f bits: %s", s.key.workload, s.key.model, bits, differ(&now, &last))
 			return m
 		}
 	}
@@ -207,14 +220,14 @@ func (s *stratum) mix(e *Exposure, others *counts) Measure {
 }
 
 // differ names the class whose share has risen most.
-func differ(now, was []float64) string {
+func differ(now, was *mixture) string {
 	most, at := -1.0, 0
 	for i := range now {
-		if d := now[i]/total(now) - was[i]/total(was); d > most {
+		if d := now[i]/now.total() - was[i]/was.total(); d > most {
 			most, at = d, i
 		}
 	}
-	return fmt.Sprintf("%s %s, before %s", fault.Class(at), percent(now[at]/total(now)), percent(was[at]/total(was)))
+	return fmt.Sprintf("%s %s, before %s", fault.Class(at), percent(now[at]/now.total()), percent(was[at]/was.total()))
 }
 
 // unseen names the models that the control has used and the candidate hardly has:

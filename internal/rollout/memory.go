@@ -26,6 +26,7 @@ type held struct {
 	n        int
 	requests int64 // that ended
 	since    time.Time
+	added    int // samples in all
 }
 
 // take adds samples; they are put together until some requests have ended.
@@ -38,6 +39,7 @@ func (h *held) take(now time.Time, samples []float64, requests int64) {
 	h.requests += requests
 	if h.n > 0 && h.requests >= heldRequests && now.Sub(h.since) >= heldFor {
 		h.add(h.sum / float64(h.n))
+		h.added++
 		h.sum, h.n, h.requests, h.since = 0, 0, 0, now
 	}
 }
@@ -46,6 +48,13 @@ func (h *held) take(now time.Time, samples []float64, requests int64) {
 // the stage, and, where both versions serve the same workload and nothing else, how
 // much it is.
 func (j *judge) inFlight(e *Exposure) Measure {
+	if n := j.memory[event.Candidate].added + j.memory[event.Control].added; n != j.weighed || j.weight.Name == "" {
+		j.weighed, j.weight = n, j.compareHeld(e)
+	}
+	return j.weight
+}
+
+func (j *judge) compareHeld(e *Exposure) Measure {
 	now, was := j.memory[event.Candidate].all(), j.memory[event.Control].all()
 	m := Measure{Name: "memory", N: int64(len(now)), M: int64(len(was))}
 	if len(now) == 0 {
