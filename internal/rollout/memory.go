@@ -48,7 +48,7 @@ func (h *held) take(now time.Time, samples []float64, requests int64) {
 // the stage, and, where both versions serve the same workload and nothing else, how
 // much it is.
 func (j *judge) inFlight(e *Exposure) Measure {
-	if n := j.memory[event.Candidate].added + j.memory[event.Control].added; n != j.weighed || j.weight.Name == "" {
+	if n := j.memory[event.Candidate].added; n != j.weighed || j.weight.Name == "" {
 		j.weighed, j.weight = n, j.compareHeld(e)
 	}
 	return j.weight
@@ -64,9 +64,13 @@ func (j *judge) compareHeld(e *Exposure) Measure {
 	a, b := slices.Sorted(slices.Values(now)), slices.Sorted(slices.Values(was))
 	m.Candidate, m.Control = quantile(a, 0.5), quantile(b, 0.5)
 	m.Text = fmt.Sprintf("%.0f KiB for a request in flight, under the version before %.0f KiB", m.Candidate/1024, m.Control/1024)
+	least := max(heldBytes, m.Control/2)
 	p, rise := trend(now)
-	_, usual := trend(was)
-	if least := max(heldBytes, m.Control/2); p < heldChance && rise-max(0, usual) >= least {
+	usual := 0.0
+	if p < heldChance && rise >= least {
+		_, usual = trend(was)
+	}
+	if p < heldChance && rise-max(0, usual) >= least {
 		m.Verdict = Fail
 		m.Text = fmt.Sprintf("memory of a request in flight grew by %.0f KiB, under the version before by %.0f KiB", rise/1024, usual/1024)
 		return m

@@ -2,7 +2,10 @@ package rollout
 
 import (
 	"flag"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,18 +88,21 @@ func quick() Config {
 // rate plays many rollouts and returns the share of which something holds.
 func rate(t *testing.T, n int, make func(seed uint64) *world, c Config, stages int, holds func(end) bool) float64 {
 	t.Helper()
-	hit := 0
-	for seed := range uint64(n) {
-		e := make(1000+seed).run(c, time.Hour, 5*time.Second, 12*time.Hour, stages)
-		if holds(e) {
-			hit++
-			if hit < 6 {
-				t.Logf("seed %d: %s at stage %d: %s", seed, e.r.state, e.r.stage+1, e.r.why)
+	var hit, next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for seed := next.Add(1); seed <= int64(n); seed = next.Add(1) {
+				if e := make(uint64(1000+seed)).run(c, time.Hour, 5*time.Second, 12*time.Hour, stages); holds(e) && hit.Add(1) < 6 {
+					t.Logf("seed %d: %s at stage %d: %s", seed, e.r.state, e.r.stage+1, e.r.why)
+				}
 			}
-		}
+		})
 	}
-	t.Logf("%d of %d: %.3f %%", hit, n, 100*float64(hit)/float64(n))
-	return float64(hit) / float64(n)
+	wg.Wait()
+	share := float64(hit.Load()) / float64(n)
+	t.Logf("%d of %d: %.3f %%", hit.Load(), n, 100*share)
+	return share
 }
 
 func reverted(e end) bool { return e.r.state == Reverted }
