@@ -27,110 +27,137 @@ func reaches(a, b *Exposure) bool {
 	return true
 }
 
-// feed makes some requests under the exposure of the time, with chances that are
-// drawn for each tick.
-func feed(t *rapid.T, rnd *rand.Rand, seen *Seen, e *Exposure) {
-	n := rapid.IntRange(0, 60).Draw(t, "requests")
-	bad := rapid.SampledFrom([]float64{0, 0, 0.01, 0.3, 1}).Draw(t, "bad")
-	class := rapid.SampledFrom([]fault.Class{fault.Outage, fault.Client, fault.Capacity, fault.Canceled}).Draw(t, "class")
-	for range n {
-		w := fmt.Sprint("w", rnd.IntN(8))
-		r := event.Request{Workload: w, Model: "m", Attempts: 1, Arm: e.Arm(w, rnd.Float64()), Content: time.Second}
-		if r.Arm == event.Candidate && rnd.Float64() < bad {
-			r.Class = class
+// history is a rollout to which anything happens.
+type history struct {
+	*rapid.T
+	rnd                      *rand.Rand
+	c                        Config
+	r                        *Rollout
+	now                      time.Time
+	seen                     *Seen
+	traffic                  Traffic
+	bad                      float64 // share of the candidate's requests that end
+	class                    fault.Class
+	passed, failed, promoted int
+}
+
+// feed makes some requests under the exposure of the time, and returns how many the
+// candidate had.
+func (h *history) feed() (candidate int64) {
+	for range rapid.IntRange(0, 60).Draw(h.T, "requests") {
+		w := fmt.Sprint("w", h.rnd.IntN(8))
+		r := event.Request{Workload: w, Model: "m", Attempts: 1, Arm: h.r.Exposure().Arm(w, h.rnd.Float64()), Content: time.Second}
+		if r.Arm == event.Candidate {
+			candidate++
+			if h.rnd.Float64() < h.bad {
+				r.Class = h.class
+			}
 		}
-		seen.Attempt(&event.Attempt{Workload: w, Model: "m", Number: 1, Class: r.Class, Arm: r.Arm})
-		seen.Request(&r)
+		h.seen.Attempt(&event.Attempt{Workload: w, Model: "m", Number: 1, Class: r.Class, Arm: r.Arm})
+		h.seen.Request(&r)
+	}
+	return candidate
+}
+
+func (h *history) tick() {
+	old, was, stage, age := h.r.Exposure(), h.r.state, h.r.stage, h.now.Sub(h.r.since)
+	requests := h.r.seen + h.feed()
+	moments := h.r.Tick(h.now, h.seen, h.traffic)
+	e, s := h.r.Exposure(), h.r.Status(h.now)
+	for _, c := range h.seen.cells {
+		if *c != (cell{}) {
+			h.Fatal("seen is not empty")
+		}
+	}
+	if was != Baking && (e != old || h.r.state != was || len(moments) > 0) {
+		h.Fatalf("%s changed into %s", was, h.r.state)
+	}
+	if !reaches(e, old) && (s.Verdict != Pass || age < max(h.c.Bake, h.c.Window) || requests < h.c.Requests || len(moments) == 0) {
+		h.Fatalf("exposure rose after %v and %d requests: %+v", age, requests, s)
+	}
+	for _, m := range s.Measures {
+		if m.Verdict == Fail && (h.r.state != Reverted || e.any()) {
+			h.Fatalf("%s failed, and it is %s, exposed to %+v", m.Name, h.r.state, e)
+		}
+	}
+	if s.Verdict == Fail {
+		h.failed++
+		if h.r.state != Reverted || e.any() {
+			h.Fatalf("failed: %s", h.r.state)
+		}
+	} else if was == Baking && h.r.state == Baking && !reaches(old, e) {
+		h.Fatal("somebody is not exposed any more")
+	}
+	if h.r.stage > stage {
+		h.passed++
+	}
+}
+
+func (h *history) promote() {
+	old, was := h.r.Exposure(), h.r.state
+	if err := h.r.Promote(h.now, "ada", "it is well"); (err == nil) != (was == Baking) || was != Baking && h.r.Exposure() != old {
+		h.Fatalf("promote in %s: %v", was, err)
+	}
+	h.promoted++
+}
+
+func (h *history) halt() {
+	was := h.r.state
+	if err := h.r.Halt(h.now, "ada", "a feeling"); (err == nil) != (was == Baking) {
+		h.Fatalf("halt in %s: %v", was, err)
+	} else if err == nil && (h.r.state != Halted || h.r.exposure.any()) {
+		h.Fatalf("halted: %+v", h.r.exposure)
+	}
+}
+
+func (h *history) restart() {
+	before := h.r
+	data, err := before.Marshal()
+	if err != nil {
+		h.Fatal(err)
+	}
+	if h.r, err = Restore(h.c, data, h.now); err != nil {
+		h.Fatal(err)
+	}
+	if h.r.state != before.state || h.r.stage != before.stage || !reaches(before.exposure, h.r.exposure) || !reaches(h.r.exposure, before.exposure) {
+		h.Fatalf("restored: %+v, before %+v", h.r.exposure, before.exposure)
 	}
 }
 
 // Over random histories: exposure rises by itself only in a tick whose verdict is a
 // pass, goes to nothing in the tick of a failure, and never rises after an end; no
-// operator raises it on a failure; a restart changes nothing of it.
+// operator raises it after one; a restart changes nothing of it.
 func TestExposureRisesOnAPassOnly(t *testing.T) {
 	var passed, failed, promoted int
 	rapid.Check(t, func(t *rapid.T) {
-		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		c := DefaultConfig()
-		c.Bake, c.Requests, c.Patience, c.Window = 20*time.Second, 30, 3*time.Minute, 10*time.Second
-		traffic := Traffic{Workloads: map[string]float64{}}
+		h := history{T: t, rnd: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), c: DefaultConfig(), now: start, seen: &Seen{}}
+		h.bad = rapid.SampledFrom([]float64{0, 0, 0.01, 0.1, 0.3, 1}).Draw(t, "bad")
+		h.class = rapid.SampledFrom([]fault.Class{fault.Outage, fault.Client, fault.Capacity, fault.Canceled}).Draw(t, "class")
+		h.c.Bake, h.c.Requests, h.c.Patience, h.c.Window = 10*time.Second, 20, 3*time.Minute, 5*time.Second
+		h.traffic = Traffic{Workloads: map[string]float64{}}
 		for i := range 8 {
-			traffic.Workloads[fmt.Sprint("w", i)] = float64(1 + i)
+			h.traffic.Workloads[fmt.Sprint("w", i)] = float64(1 + i)
 		}
-		now, seen := start, &Seen{}
-		r := New(c, "v2", "v1", []string{"models"}, traffic, now)
-		stages := 0
-		for range rapid.IntRange(1, 120).Draw(t, "ticks") {
-			now = now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
-			old, was, age := r.Exposure(), r.state, now.Sub(r.since)
-			switch rapid.IntRange(0, 40).Draw(t, "what") {
-			case 0:
-				err := r.Promote(now, "ada", "it is well")
-				if (err == nil) != (was == Baking) || was != Baking && r.Exposure() != old {
-					t.Fatalf("promote in %s: %v", was, err)
-				}
-				promoted++
-			case 1:
-				if err := r.Halt(now, "ada", "a feeling"); (err == nil) != (was == Baking) {
-					t.Fatalf("halt in %s: %v", was, err)
-				} else if err == nil && (r.state != Halted || r.exposure.any()) {
-					t.Fatalf("halted: %+v", r.exposure)
-				}
-			case 2:
-				data, err := r.Marshal()
-				if err != nil {
-					t.Fatal(err)
-				}
-				before := r
-				if r, err = Restore(c, data, now); err != nil {
-					t.Fatal(err)
-				}
-				if r.state != before.state || r.stage != before.stage || !reaches(old, r.Exposure()) || !reaches(r.Exposure(), old) {
-					t.Fatalf("restored: %+v, before %+v", r.exposure, old)
-				}
+		h.r = New(h.c, "v2", "v1", []string{"models"}, h.traffic, h.now)
+		for range rapid.IntRange(20, 120).Draw(t, "ticks") {
+			h.now = h.now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
+			switch rapid.IntRange(0, 99).Draw(t, "what") {
+			case 97:
+				h.promote()
+			case 98:
+				h.halt()
+			case 99:
+				h.restart()
 			default:
-				feed(t, rnd, seen, old)
-				requests := r.seen
-				moments := r.Tick(now, seen, traffic)
-				e := r.Exposure()
-				for _, cell := range seen.cells {
-					if !reflect.DeepEqual(*cell, cell0) {
-						t.Fatal("seen is not empty")
-					}
-				}
-				s := r.Status(now)
-				if was != Baking && (e != old || r.state != was || len(moments) > 0) {
-					t.Fatalf("%s changed into %s", was, r.state)
-				}
-				if !reaches(e, old) && (s.Verdict != Pass || age < c.Bake || age < c.Window || r.seen < c.Requests && requests+1000 < c.Requests || len(moments) == 0) {
-					t.Fatalf("exposure rose: %s after %v: %+v", s.Verdict, age, s)
-				}
-				for _, m := range s.Measures {
-					if m.Verdict == Fail && (r.state != Reverted || e.any()) {
-						t.Fatalf("%s failed, and it is %s, exposed to %+v", m.Name, r.state, e)
-					}
-				}
-				if s.Verdict == Fail {
-					failed++
-					if r.state != Reverted || e.any() {
-						t.Fatalf("failed: %s", r.state)
-					}
-				} else if was == Baking && r.state == Baking && !reaches(old, e) {
-					t.Fatal("somebody is not exposed any more")
-				}
-				if r.stage > stages {
-					passed++
-				}
-				stages = r.stage
+				h.tick()
 			}
 		}
+		passed, failed, promoted = passed+h.passed, failed+h.failed, promoted+h.promoted
 	})
-	if passed < 20 || failed < 20 || promoted < 20 {
-		t.Errorf("the histories show little: %d passed, %d failed, %d promoted", passed, failed, promoted)
+	if t.Logf("%d passed, %d failed, %d promoted", passed, failed, promoted); passed < 10 || failed < 5 || promoted < 5 {
+		t.Error("the histories show little")
 	}
 }
-
-var cell0 cell
 
 func TestOperator(t *testing.T) {
 	traffic := Traffic{Workloads: map[string]float64{"w": 1}}

@@ -104,7 +104,15 @@ func TestRegionStages(t *testing.T) {
 	if got := RegionStages(Traffic{}); len(got) != 1 || got[0].Share != 1 {
 		t.Fatalf("%+v", got)
 	}
-	e := &Exposure{}
+	e := (&Exposure{}).widen("v", Stage{1, []string{"a"}}, Traffic{})
+	if e = e.widen("v", Stage{1, []string{"b"}}, Traffic{}); !e.Reaches("a") || !e.Reaches("b") || e.Reaches("c") {
+		t.Errorf("a region is taken back: %+v", e)
+	}
+	e = (&Exposure{}).widen("v", Stage{Share: 0.1}, Traffic{Workloads: map[string]float64{"w": 1}})
+	if e = e.widen("v", Stage{1, []string{"b"}}, Traffic{}); !e.Reaches("a") {
+		t.Errorf("what was everywhere is in one region: %+v", e)
+	}
+	e = &Exposure{}
 	for i, s := range stages {
 		e = e.widen("v", s, Traffic{})
 		if !e.Reaches("small") || e.Reaches("middle") != (i > 0) || e.Reaches("big") != (i > 1) {
