@@ -9,10 +9,10 @@ import (
 )
 
 // What times to first content must differ by: Kayenta's effect of 25 % and its
-// confidence of 0.98, which is spent over ten looks.
+// confidence of 0.98, which is spent over the looks of a whole rollout.
 const (
 	slower     = 1.25
-	slowChance = 0.02 / 10
+	slowChance = 0.02 / 20
 	slowLeast  = 24 // of either version, of one workload
 	thinned    = 1000
 )
@@ -38,33 +38,41 @@ func (j *judge) content(e *Exposure) Measure {
 }
 
 // slowed is one look. Each workload has its part of the chance, so that many of them
-// make no more false alarms than few.
+// make no more false alarms than few. Where a workload has one version only, it must
+// have become slower than before by more than the others have, and differ from what
+// the others have become as well.
 func (j *judge) slowed(e *Exposure) Measure {
 	type place struct {
 		*stratum
 		now, was []float64
+		how      pairing
 	}
 	var places []place
-	var now, was []float64
-	drift := j.drift()
+	var now, was, apart []float64
+	others := j.others()
 	for s := range j.strata {
-		a, b := s.centred(e, drift)
+		a, b := s.centred(e, others.drift)
 		now, was = append(now, a...), append(was, b...)
+		how := s.pairing(e)
+		if how != paired {
+			apart = append(apart, a...)
+		}
 		if len(a) >= slowLeast && len(b) >= slowLeast {
-			places = append(places, place{s, a, b})
+			places = append(places, place{s, a, b, how})
 		}
 	}
 	m := compare(thin(now), thin(was), slowChance/2)
-	if m.Verdict == Fail {
+	if m.Verdict == Fail && (len(apart) < len(now)/2 || others.slower(apart, slowChance/2)) {
 		return m
 	}
-	chance := slowChance / 2 / float64(len(places))
+	m.Verdict = ""
+	chance := slowChance / 4 / float64(len(places))
 	for _, p := range places {
 		if mannWhitney(p.now, p.was) > 10*chance {
 			continue // whatever lies far out
 		}
 		one := compare(p.now, p.was, chance)
-		if one.Verdict == Fail && (m.Verdict != Fail || one.Candidate > m.Candidate) {
+		if one.Verdict == Fail && (p.how == paired || others.slower(p.now, chance)) && (m.Verdict != Fail || one.Candidate > m.Candidate) {
 			m = one
 			m.Text = fmt.Sprintf("workload %s, model %s: %s", p.key.workload, p.key.model, m.Text)
 		}
@@ -131,18 +139,33 @@ func ofSize(all []sample, size uint8) (out []float64) {
 	return out
 }
 
-// drift is by how much the workloads that have both a before and a control have
-// become slower, as a logarithm; getting faster is not held against anybody.
-func (j *judge) drift() float64 {
-	var now, was []float64
+// rest is what has become of the workloads that have both a before and a control.
+type rest struct {
+	drift float64   // by how much they have become slower, as a logarithm; 0 for faster
+	now   []float64 // without the drift
+}
+
+func (j *judge) others() (r rest) {
+	var was []float64
 	for s := range j.strata {
 		a, b := centre(s.times[event.Control].all(), s.baseline.all(), 0)
-		now, was = append(now, a...), append(was, b...)
+		r.now, was = append(r.now, a...), append(was, b...)
 	}
-	if len(now) < slowLeast || len(was) < slowLeast {
-		return 0
+	if len(r.now) < slowLeast || len(was) < slowLeast {
+		return rest{}
 	}
-	return max(0, shift(without(thin(now)), without(thin(was))))
+	r.now = thin(r.now)
+	r.drift = max(0, shift(without(r.now), without(thin(was))))
+	for i := range r.now {
+		r.now[i] -= r.drift
+	}
+	return r
+}
+
+// slower reports that times without the drift lie above those of the others, or
+// that there are no others.
+func (r *rest) slower(now []float64, chance float64) bool {
+	return len(r.now) == 0 || compare(thin(now), r.now, chance).Verdict == Fail
 }
 
 // thin leaves some thousand of many numbers, evenly.
