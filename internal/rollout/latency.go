@@ -8,11 +8,12 @@ import (
 	"github.com/hourthree/hourthree/internal/event"
 )
 
-// What times to first content must differ by: Kayenta's effect of 25 % and its
-// confidence of 0.98, which is spent over the looks of a whole rollout.
+// What times to first content must differ by: Kayenta's effect of 25 %. Its
+// confidence of 0.98 is for one comparison; here the chance of 0.02 is spread over
+// two hundred, for a rollout looks at every doubling in each of its stages.
 const (
 	slower     = 1.25
-	slowChance = 0.02 / 20
+	slowChance = 0.02 / 200
 	slowLeast  = 24 // of either version, of one workload
 	thinned    = 1000
 )

@@ -38,8 +38,8 @@
 // G-test below one in a million. Capacity refusals that have become server faults
 // (29 May 2026, HT-0001) are a failure of their own, for success shows nothing of
 // them. Times to first content are compared within size classes of the prompt as
-// Kayenta does (Mann-Whitney at 0.98, Hodges-Lehmann effect of 25 %, outliers beyond
-// three inter-quartile ranges left out), at 64 times, 128, and so on, the chance
+// Kayenta does (Mann-Whitney, Hodges-Lehmann effect of 25 %, outliers beyond three
+// inter-quartile ranges left out), at 64 times, 128, and so on, its chance of 0.02
 // being spread over the looks. Memory of a request in flight must not rise through
 // the stage.
 //

@@ -16,7 +16,7 @@ const (
 	// What is beyond is counted together.
 	maxCells = 1024
 	// kept is how many times to first content are kept of one pair and arm.
-	kept = 64
+	kept = 128
 	// mostExtra is up to how many calls beyond the first are counted of a request.
 	mostExtra = 4
 	// memories is how many samples of memory are kept of an arm.

@@ -94,8 +94,11 @@ func rate(t *testing.T, n int, make func(seed uint64) *world, c Config, stages i
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for seed := next.Add(1); seed <= int64(n); seed = next.Add(1) {
-				if e := make(uint64(1000+seed)).run(c, 20*time.Minute, 5*time.Second, 12*time.Hour, stages); holds(e) && hit.Add(1) < 6 {
+				if e := make(uint64(1000+seed)).run(c, 10*time.Minute, 10*time.Second, 12*time.Hour, stages); holds(e) && hit.Add(1) < 6 {
 					t.Logf("seed %d: %s at stage %d: %s", seed, e.r.state, e.r.stage+1, e.r.why)
+				}
+				if seed%1000 == 0 {
+					t.Logf("%d of %d so far", hit.Load(), seed)
 				}
 			}
 		})
