@@ -14,7 +14,7 @@ import (
 
 // rollouts is of how many the rates of errors are measured: the figures in the
 // package documentation are of 10,000.
-var rollouts = flag.Int("rollouts", 100, "simulated rollouts for each rate of errors")
+var rollouts = flag.Int("rollouts", 60, "simulated rollouts for each rate of errors")
 
 type rule = func(workload string, arm event.Arm, at time.Duration) behaviour
 
