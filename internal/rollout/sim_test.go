@@ -162,6 +162,24 @@ func TestNoisyNeighbours(t *testing.T) {
 	}
 }
 
+// When everything becomes slower as the rollout begins, that is not its doing.
+func TestEverybodyIsSlower(t *testing.T) {
+	c := quick()
+	c.Stages[0].Share = 0.5
+	for seed := range uint64(5) {
+		w := newWorld(seed, 8, 20, func(w string, a event.Arm, at time.Duration) behaviour {
+			b := usualRun(w, a, at)
+			if at > 0 {
+				b.content = 900 * time.Millisecond
+			}
+			return b
+		})
+		if e := w.run(c, 20*time.Minute, time.Second, time.Hour, 1); e.r.state != Baking || e.r.stage != 1 {
+			t.Errorf("it is %s at stage %d: %s", e.r.state, e.r.stage+1, e.r.why)
+		}
+	}
+}
+
 // A version that breaks one workload is not hidden by those that are well.
 func TestOneBrokenWorkload(t *testing.T) {
 	t.Parallel()
