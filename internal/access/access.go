@@ -26,12 +26,12 @@ const (
 // includes reports whether who has the role may do what needs another.
 func (r Role) includes(need Role) bool { return r == need || r == Operate }
 
-// How somebody has shown who they are.
+// How somebody has shown who they are. Loopback is not at all.
 const (
-	viaLoopback = "loopback"
-	viaKey      = "key"
-	viaSession  = "session"
-	viaOIDC     = "oidc"
+	Loopback   = "loopback"
+	viaKey     = "key"
+	viaSession = "session"
+	viaOIDC    = "oidc"
 )
 
 // Person is who asks.
@@ -53,7 +53,7 @@ func From(ctx context.Context) Person {
 	if p, ok := ctx.Value(contextKey{}).(Person); ok {
 		return p
 	}
-	return Person{Name: "operator", Role: Operate, Via: viaLoopback}
+	return Person{Name: "operator", Role: Operate, Via: Loopback}
 }
 
 // What a note is about.

@@ -2,6 +2,7 @@ package access
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -24,9 +25,9 @@ type Options struct {
 	Noted func(Note)
 	// Denied hears the reason of every request that was not let in. Likewise.
 	Denied func(reason string)
-	// Transport carries the calls to an OpenID provider; http.DefaultTransport
-	// where it is nil.
-	Transport http.RoundTripper
+	// Dial connects to an OpenID provider; nil is the system's way, by a proxy where
+	// the environment names one.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Config is who may do what. Without keys and without OpenID Connect everybody
@@ -93,7 +94,7 @@ func (g *Guard) Use(c Config) error {
 	}
 	hosts := c.Hosts
 	if c.OIDC != nil {
-		r.issuer = g.now.Load().issuer.same(*c.OIDC, g.opt.Transport)
+		r.issuer = g.now.Load().issuer.same(*c.OIDC, g.opt.Dial)
 		if u, err := url.Parse(c.OIDC.RedirectURL); err == nil && u.Host != "" {
 			hosts = append(slices.Clone(hosts), u.Scheme+"://"+u.Host)
 		}

@@ -3,11 +3,13 @@ package access
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -26,6 +28,7 @@ const (
 	askPause   = 5 * time.Second  // after its description could not be had
 	describes  = time.Hour        // as long a description counts
 	maxToldUs  = 1 << 20          // of one answer
+	maxHead    = 64 << 10         // of its head
 	clockSkew  = time.Minute      // between its clock and ours
 	tokenAge   = 10 * time.Minute // since a token was made
 	longestJWT = 64 << 10
@@ -64,21 +67,34 @@ type described struct {
 	at       time.Time
 }
 
+// dialer connects to a provider; nil is the system's way.
+type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
+
 // same is the issuer as it is, or a new one where the settings are not the same.
-func (i *issuer) same(c OIDC, t http.RoundTripper) *issuer {
+func (i *issuer) same(c OIDC, dial dialer) *issuer {
 	text, _ := json.Marshal(c) // texts and lists of texts
 	sum := sha256.Sum256(text)
 	id := hex.EncodeToString(sum[:])
 	if i != nil && i.id == id {
 		return i
 	}
-	if t == nil {
-		t = http.DefaultTransport
+	return &issuer{conf: c, id: id, turn: make(chan struct{}, 1), client: newClient(dial)}
+}
+
+// newClient is the connection to a provider, which is asked a few times a day. A
+// redirect is not followed: what is sent is for the provider alone.
+func newClient(dial dialer) *http.Client {
+	t := &http.Transport{
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, TLSHandshakeTimeout: askLimit,
+		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHead, DialContext: dial,
 	}
-	return &issuer{conf: c, id: id, turn: make(chan struct{}, 1), client: &http.Client{
+	if dial == nil {
+		t.DialContext, t.Proxy = (&net.Dialer{Timeout: askLimit}).DialContext, http.ProxyFromEnvironment
+	}
+	return &http.Client{
 		Transport: bounded{t}, Timeout: askLimit,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errors.New("a redirect, which is not followed") },
-	}}
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 func (i *issuer) host() string {

@@ -92,7 +92,7 @@ func (s Steering) lane(w http.ResponseWriter, r *http.Request) {
 // let in who is on this machine, whoever that says to be.
 func asker(r *http.Request, says string) string {
 	p := access.From(r.Context())
-	if says = line(says); says != "" && p.Via == "loopback" {
+	if says = line(says); says != "" && p.Via == access.Loopback {
 		return says
 	}
 	return line(p.Name)
