@@ -247,7 +247,7 @@ func (a *App) Reload() error {
 		now := a.current.Load().config
 		for setting, changed := range map[string]bool{
 			"listen": l.config.Listen != now.Listen, "admin.listen": l.config.Admin.Listen != now.Admin.Listen,
-			"admin.tls": (l.config.Admin.TLS == nil) != (now.Admin.TLS == nil),
+			"admin.tls":           (l.config.Admin.TLS == nil) != (now.Admin.TLS == nil),
 			"http.header_timeout": l.config.HTTP.HeaderTimeout != now.HTTP.HeaderTimeout, "http.max_header": l.config.HTTP.MaxHeader != now.HTTP.MaxHeader,
 			"telemetry.otlp": !reflect.DeepEqual(l.config.Telemetry.OTLP, now.Telemetry.OTLP),
 		} {
