@@ -62,6 +62,9 @@ func (p *idp) reset() {
 	}
 }
 
+// count is how often each path was asked for.
+func (p *idp) count() map[string]int { p.mu.Lock(); defer p.mu.Unlock(); return maps.Clone(p.asked) }
+
 func (p *idp) set(f func()) { p.mu.Lock(); defer p.mu.Unlock(); f() }
 
 func (p *idp) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -166,7 +169,7 @@ func sessionOf(resp *http.Response) (found []*http.Cookie) {
 func TestOIDC(t *testing.T) {
 	p := newIDP(t)
 	r := newRig(t, oidcConfig(p.URL))
-	if n := p.asked["/.well-known/openid-configuration"]; n != 0 {
+	if n := p.count()["/.well-known/openid-configuration"]; n != 0 {
 		t.Errorf("asked before anybody signs in, %d times", n)
 	}
 	if body := text(r.ask(asked{url: loginHost + "/login?next=/x"})); !strings.Contains(body, "Sign in with 127.0.0.1") || !strings.Contains(body, `href="/oidc/start?next=%2fx"`) {
@@ -374,7 +377,7 @@ func TestProviderDown(t *testing.T) {
 		"cut off": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
 	} {
 		forget()
-		before := maps.Clone(p.asked)
+		before := p.count()
 		p.set(func() { p.serve = serve })
 		for range 5 {
 			resp := r.ask(asked{url: loginHost + "/oidc/start"})
@@ -383,7 +386,7 @@ func TestProviderDown(t *testing.T) {
 			}
 		}
 		const path = "/.well-known/openid-configuration"
-		if n := p.asked[path] - before[path]; n != askTries {
+		if n := p.count()[path] - before[path]; n != askTries {
 			t.Errorf("%s: asked %d times within the pause", name, n)
 		}
 		if resp := r.ask(asked{url: "/metrics", key: scrapKey}); resp.StatusCode != 200 {
