@@ -15,10 +15,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/access"
+	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/memnet"
 )
 
@@ -245,5 +248,33 @@ func TestOperatorTLS(t *testing.T) {
 	a.lines.Flush()
 	if n, _ := serial(); n != 22 || !strings.Contains(logs.String(), `"setting":"admin.tls"`) {
 		t.Error("TLS went with a reload, or nothing was said")
+	}
+}
+
+// TestAccessOf: what the configuration says of an OpenID provider is what is asked.
+func TestAccessOf(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hourthree.yaml")
+	text := guarded(upstream("u1"), "hosts: [ops.example.com], oidc: {issuer: https://id.example.com, client_id: c, client_secret: its-secret, redirect_url: https://ops.example.com/oidc/callback, scopes: [groups], name_claim: sub, roles: {operate: {claim: groups, values: [sre, lead]}, view: {claim: team, values: [x]}}}, "+keysOf).yaml()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(path, os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := access.Config{
+		Listen: "127.0.0.1:8081", Hosts: []string{"ops.example.com"},
+		Keys: []access.Key{{Name: "alice", Key: aliceKey, Role: access.Operate}, {Name: "viewer", Key: viewKey, Role: access.View}},
+		OIDC: &access.OIDC{
+			Issuer: "https://id.example.com", ClientID: "c", ClientSecret: "its-secret", RedirectURL: "https://ops.example.com/oidc/callback", Scopes: []string{"groups"}, NameClaim: "sub",
+			Operate: access.Claim{Name: "groups", Values: []string{"sre", "lead"}}, View: access.Claim{Name: "team", Values: []string{"x"}},
+		},
+	}
+	if got := accessOf(c); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\n%+v", got, want)
+	}
+	c.Admin.OIDC.Roles.View = nil
+	if got := accessOf(c); got.OIDC.View.Name != "" {
+		t.Errorf("%+v", got.OIDC.View)
 	}
 }
