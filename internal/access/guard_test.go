@@ -133,8 +133,10 @@ func TestSession(t *testing.T) {
 		if h := r.ask(asked{url: "https://ops.example.com/", cookies: safe}).Header.Get("Strict-Transport-Security"); h == "" {
 			t.Error("no HSTS over TLS")
 		}
-		if h := r.ask(asked{url: "/", cookies: other}).Header.Get("Strict-Transport-Security"); h != "" {
-			t.Error("HSTS without TLS")
+		for _, at := range []string{"http://ops.example.com/", "https://localhost:8081/"} {
+			if h := r.ask(asked{url: at}).Header.Get("Strict-Transport-Security"); h != "" {
+				t.Errorf("HSTS at %s", at)
+			}
 		}
 		time.Sleep(59 * time.Minute)
 		if got := r.ask(asked{url: "/", cookies: other}).StatusCode; got != 200 {

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -127,7 +128,11 @@ type browser struct {
 	p       *idp
 	cookies []*http.Cookie
 	to      url.Values // what it brings to the provider
+	from    string     // its address, which no other one has
 }
+
+// browsers is how many there were.
+var browsers atomic.Int64
 
 const loginHost = "http://login.example.com" // a proxy ends TLS
 
@@ -143,7 +148,8 @@ func start(t *testing.T, r *rig, p *idp, next string) *browser {
 		t.Fatalf("it leads to %v", u)
 	}
 	p.set(func() { p.nonce = u.Query().Get("nonce") })
-	return &browser{rig: r, p: p, cookies: resp.Cookies(), to: u.Query()}
+	n := browsers.Add(1)
+	return &browser{rig: r, p: p, cookies: resp.Cookies(), to: u.Query(), from: fmt.Sprintf("198.18.%d.%d:1", n/250, n%250)}
 }
 
 // back comes back with an answer, which a test may change.
@@ -153,7 +159,7 @@ func (b *browser) back(change func(url.Values)) *http.Response {
 	if change != nil {
 		change(q)
 	}
-	return b.ask(asked{url: loginHost + "/oidc/callback?" + q.Encode(), cookies: b.cookies, header: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}})
+	return b.ask(asked{url: loginHost + "/oidc/callback?" + q.Encode(), cookies: b.cookies, from: b.from, header: map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}})
 }
 
 func sessionOf(resp *http.Response) (found []*http.Cookie) {
@@ -348,6 +354,25 @@ func TestAnswersOfOthers(t *testing.T) {
 	}
 	if len(s.flown) > maxFlown {
 		t.Errorf("%d answers are remembered", len(s.flown))
+	}
+}
+
+// TestSignInsInVain: whoever comes back with nothing good is shut out, and the
+// provider is not asked for each.
+func TestSignInsInVain(t *testing.T) {
+	p := newIDP(t)
+	r := newRig(t, oidcConfig(p.URL))
+	p.set(func() { p.answer = func(string) string { return "{}" } })
+	shut := 0
+	for range 3 * addressBurst {
+		b := start(t, r, p, "/")
+		b.from = "203.0.113.9:1"
+		if resp := b.back(nil); resp.StatusCode == http.StatusTooManyRequests && resp.Header.Get("Retry-After") != "" {
+			shut++
+		}
+	}
+	if n := p.count()["/token"]; n > addressBurst+5 || shut < addressBurst {
+		t.Errorf("the provider is asked %d times, %d are shut out", n, shut)
 	}
 }
 

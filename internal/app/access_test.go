@@ -220,7 +220,7 @@ func TestOperatorTLS(t *testing.T) {
 		return resp.TLS.PeerCertificates[0].SerialNumber.Int64(), resp
 	}
 	n, resp := serial()
-	if n != 1 || resp.StatusCode != 200 || resp.Header.Get("Strict-Transport-Security") == "" || resp.TLS.Version < tls.VersionTLS12 {
+	if n != 1 || resp.StatusCode != 200 || resp.TLS.Version < tls.VersionTLS12 {
 		t.Errorf("certificate %d, %d, %v", n, resp.StatusCode, resp.Header)
 	}
 	pair(t, cert, key, 22)
