@@ -208,6 +208,11 @@ func TestReloadEndsSessions(t *testing.T) {
 		}
 	}
 	r := newRig(t, config())
+	// One that began while its key was being taken away.
+	late := r.g.sessions.open(time.Now(), session{person: Person{Name: "alice", Role: Operate, Via: viaSession}, key: digest{1}})
+	if got := r.ask(asked{url: "/", cookies: []*http.Cookie{{Name: sessionCookie, Value: late}}}).StatusCode; got != 401 {
+		t.Errorf("a session of no key: %d", got)
+	}
 	bad := config()
 	bad.Keys[0].Key = "sha256:12"
 	if err := r.g.Use(bad); err == nil || r.ask(asked{url: "/", key: aliceKey}).StatusCode != 200 {

@@ -336,7 +336,7 @@ func TestAnswersOfOthers(t *testing.T) {
 	}
 	before := start(t, r, p, "/")
 	next := oidcConfig(p.URL)
-	next.OIDC.ClientID = "another"
+	next.OIDC.View.Values = []string{"another"}
 	if err := r.g.Use(next); err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +394,7 @@ func TestProviderDown(t *testing.T) {
 			_, _ = io.WriteString(w, `{"issuer":"https://evil.example"}`)
 		},
 		"no end": func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = io.WriteString(w, `{"x":"`+strings.Repeat("x", 2<<20)+`"}`)
+			fmt.Fprintf(w, `{"issuer":%q,"authorization_endpoint":%q,"token_endpoint":%q,"jwks_uri":%q,"x":%q}`, p.URL, p.URL+"/auth", p.URL+"/token", p.URL+"/keys", strings.Repeat("x", 2<<20))
 		},
 		"half an address": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"issuer":"`+p.URL+`","authorization_endpoint":"javascript:alert(1)"}`)
