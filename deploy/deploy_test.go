@@ -1,5 +1,5 @@
 // Package deploy_test holds what is in deploy to the program it deploys: metrics,
-// configuration, audit, runbooks. What needs promtool or nginx is in
+// configuration, audit, runbooks. What needs Prometheus is in
 // test/conformance.
 package deploy_test
 
