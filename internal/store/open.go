@@ -118,14 +118,9 @@ func source(path string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// begin takes the lock, looks whether the file is whole and ours, and migrates it.
+// begin looks whether the file is ours, which changes nothing in it, takes the lock,
+// looks whether it is whole, and migrates it.
 func begin(db *sql.DB) error {
-	if _, err := db.Exec("PRAGMA journal_mode = wal"); err != nil {
-		return err
-	}
-	if err := tx(db, func(*sql.Tx) error { return nil }); err != nil { // the lock
-		return err
-	}
 	var app, version, tables int
 	for q, to := range map[string]*int{"PRAGMA application_id": &app, "PRAGMA user_version": &version, "SELECT count(*) FROM sqlite_schema": &tables} {
 		if err := db.QueryRow(q).Scan(to); err != nil {
@@ -137,6 +132,12 @@ func begin(db *sql.DB) error {
 		return fmt.Errorf("%w: it is a database of something else", ErrForeign)
 	case version > len(migrations):
 		return fmt.Errorf("%w: its schema is %d, this version knows %d; start the newer version, or name another file", ErrNewer, version, len(migrations))
+	}
+	if _, err := db.Exec("PRAGMA journal_mode = wal"); err != nil {
+		return err
+	}
+	if err := tx(db, func(*sql.Tx) error { return nil }); err != nil { // the lock
+		return err
 	}
 	var whole string
 	if err := db.QueryRow("PRAGMA quick_check(1)").Scan(&whole); err != nil {

@@ -162,8 +162,8 @@ func TestAppendOnly(t *testing.T) {
 	for q, line := range map[string]string{
 		"UPDATE audit SET who = 'eve' WHERE id = 2": "line 2 ", "DELETE FROM audit WHERE id = 3": "line 3 ",
 		"DELETE FROM audit WHERE id = 1": "line 1 ", "DELETE FROM audit WHERE id = 5": "line 5 ", "DELETE FROM audit": "line 1 ",
-		"UPDATE audit SET at = 'noon' WHERE id = 4":                                     "line 4 ",
-		"UPDATE audit SET who = 'a', role = 'daoperate' WHERE id = 2":                   "line 2 ",
+		"UPDATE audit SET at = 'noon' WHERE id = 4":                                    "line 4 ",
+		"UPDATE audit SET who = 'a', role = 'daoperate' WHERE id = 2":                  "line 2 ",
 		"UPDATE audit SET digest = (SELECT digest FROM audit WHERE id=1) WHERE id = 5": "line 5 ",
 	} {
 		must(t, os.WriteFile(path, whole, 0o600))
