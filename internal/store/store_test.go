@@ -179,6 +179,27 @@ func TestAppendOnly(t *testing.T) {
 	}
 }
 
+// TestChain: a line that was changed with its digest does not fit the next one.
+func TestChain(t *testing.T) {
+	path := file(t)
+	s := open(t, path)
+	for i := range 4 {
+		_, err := s.Append(entry(i))
+		must(t, err)
+	}
+	page, err := s.Entries(0, 0)
+	must(t, err)
+	forged, before := page[2], page[3].Digest
+	forged.Who = "eve"
+	_, err = s.db.Exec("DROP TRIGGER audit_update")
+	must(t, err)
+	_, err = s.db.Exec("UPDATE audit SET who = 'eve', digest = ? WHERE id = 2", digest(&forged, before))
+	must(t, err)
+	if err := s.VerifyLog(); !errors.Is(err, ErrChain) || !strings.Contains(err.Error(), "line 3 ") {
+		t.Errorf("%v, want line 3", err)
+	}
+}
+
 // TestConcurrent: whoever appends at the same time gets a line of his own.
 func TestConcurrent(t *testing.T) {
 	s := open(t, Memory)
