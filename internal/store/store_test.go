@@ -175,6 +175,9 @@ func TestAppendOnly(t *testing.T) {
 		if err := s.VerifyLog(); !errors.Is(err, ErrChain) || !strings.Contains(err.Error(), line) {
 			t.Errorf("%s: %v, want %s", q, err, line)
 		}
+		if s.Failures()["verify"] != 0 {
+			t.Errorf("%s counts as a failure of the store", q)
+		}
 		must(t, s.Close())
 	}
 }
@@ -233,16 +236,21 @@ func TestPoints(t *testing.T) {
 	for i := range int64(3) {
 		must(t, s.SavePoints([]Point{{0, i, fmt.Append(nil, i)}}, 3))
 	}
+	are := func(want string) {
+		t.Helper()
+		got, err := s.LoadPoints()
+		must(t, err)
+		var b bytes.Buffer
+		for _, p := range got {
+			fmt.Fprintf(&b, "%d/%d %s, ", p.Level, p.Step, p.Body)
+		}
+		if b.String() != want {
+			t.Errorf("got %s\nwant %s", b.String(), want)
+		}
+	}
+	are("1/1 other, 0/0 0, 0/1 1, 0/2 2, ")
 	must(t, s.SavePoints([]Point{{0, 0, []byte("again")}}, 3))
 	must(t, s.Close())
 	s = open(t, path)
-	got, err := s.LoadPoints()
-	must(t, err)
-	var b bytes.Buffer
-	for _, p := range got {
-		fmt.Fprintf(&b, "%d/%d %s, ", p.Level, p.Step, p.Body)
-	}
-	if b.String() != "1/1 other, 0/1 1, 0/2 2, 0/0 again, " {
-		t.Error(b.String())
-	}
+	are("1/1 other, 0/1 1, 0/2 2, 0/0 again, ")
 }
