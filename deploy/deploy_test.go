@@ -66,6 +66,7 @@ func exported(t *testing.T) described {
 	telemetry.New(d, io.Discard)
 	telemetry.Gauges(d, func(time.Time) telemetry.Reading { return telemetry.Reading{} })
 	telemetry.NewLog(io.Discard).Register(d)
+	telemetry.StoreErrors(d, nil)
 	if len(d) < 25 {
 		t.Fatalf("only %d metrics are described", len(d))
 	}

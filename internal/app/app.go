@@ -42,6 +42,7 @@ import (
 	"github.com/hourthree/hourthree/internal/mcpserver"
 	"github.com/hourthree/hourthree/internal/otlp"
 	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/store"
 	"github.com/hourthree/hourthree/internal/telemetry"
 	"github.com/hourthree/hourthree/internal/watch"
 )
@@ -105,6 +106,8 @@ type App struct {
 	gateway *gateway.Gateway
 	builder *builder
 	export  *otlp.Exporter // nil for none
+	store   *store.Store
+	past    *recorder // nil in a drill
 	start   time.Time
 
 	ready    atomic.Bool
@@ -136,7 +139,7 @@ type loaded struct {
 }
 
 // New reads the configuration and opens the listeners. Nothing is served yet.
-func New(opt Options) (*App, error) {
+func New(opt Options) (_ *App, err error) {
 	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr)}
 	a.log = slog.New(slog.NewJSONHandler(a.lines, nil))
 	if a.opt.Network.Listen == nil {
@@ -149,6 +152,14 @@ func New(opt Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.store, err = a.openStore(l.config); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = a.store.Close() // the error is the one that counts
+		}
+	}()
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.metrics = telemetry.New(reg, a.lines)
@@ -158,6 +169,7 @@ func New(opt Options) (*App, error) {
 	if a.export, err = a.exporter(l.config.Telemetry.OTLP); err != nil {
 		return nil, err
 	}
+	a.past = a.recorder(time.Now())
 	listener := a.listener()
 	a.gateway = &gateway.Gateway{
 		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: a.opt.Random,
@@ -169,6 +181,7 @@ func New(opt Options) (*App, error) {
 	a.builder.breaker = opt.Breaker
 	telemetry.Gauges(reg, a.reading)
 	a.exports(reg)
+	telemetry.StoreErrors(reg, a.store.Failures)
 	if err := a.take(l); err != nil {
 		return nil, err
 	}
@@ -249,6 +262,7 @@ func (a *App) Reload() error {
 			"listen": l.config.Listen != now.Listen, "admin.listen": l.config.Admin.Listen != now.Admin.Listen,
 			"admin.tls":           (l.config.Admin.TLS == nil) != (now.Admin.TLS == nil),
 			"http.header_timeout": l.config.HTTP.HeaderTimeout != now.HTTP.HeaderTimeout, "http.max_header": l.config.HTTP.MaxHeader != now.HTTP.MaxHeader,
+			"store.path":     l.config.Store.Path != now.Store.Path,
 			"telemetry.otlp": !reflect.DeepEqual(l.config.Telemetry.OTLP, now.Telemetry.OTLP),
 		} {
 			if changed {
@@ -256,7 +270,7 @@ func (a *App) Reload() error {
 			}
 		}
 		// What counts is where the router listens, not where the file would.
-		l.config.Listen, l.config.Admin.Listen, l.config.Telemetry = now.Listen, now.Admin.Listen, now.Telemetry
+		l.config.Listen, l.config.Admin.Listen, l.config.Telemetry, l.config.Store = now.Listen, now.Admin.Listen, now.Telemetry, now.Store
 		if (l.config.Admin.TLS == nil) != (now.Admin.TLS == nil) {
 			l.config.Admin.TLS = now.Admin.TLS
 		}
@@ -306,7 +320,8 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, Ready: a.notReady, Access: a.guard, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
+			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady,
+			Access: a.guard, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 			Incidents: library.Handler(a.incidents, library.Options{Failed: unread}),
 			MCP:       mcpserver.Handler(a.tools(a.incidents), unread),
@@ -318,6 +333,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopPoll = cancel
 	a.wg.Go(func() { a.poll(ctx) })
+	a.saving(ctx.Done())
 	if a.export != nil {
 		a.export.Start()
 	}
@@ -368,6 +384,7 @@ func (a *App) poll(ctx context.Context) {
 			a.builder.poll(now)
 			a.judge(now)
 			a.watch.Poll(now)
+			a.past.poll(now, a.reading)
 		}
 	}
 }
@@ -423,6 +440,8 @@ func (a *App) Stop() error {
 	if a.export != nil {
 		a.export.Close()
 	}
+	a.lastPoints(time.Now())
+	a.closeStore()
 	a.log.Info("stopped", "component", "app")
 	a.flush()
 	return nil
