@@ -34,6 +34,8 @@ type Config struct {
 	Memory Memory `yaml:"memory"`
 	// What is sent about requests to a collector of yours.
 	Telemetry Telemetry `yaml:"telemetry"`
+	// Who is told what is noticed.
+	Notify *Notify `yaml:"notify"`
 }
 
 // Admin is the operator's listener.
