@@ -50,7 +50,7 @@ Exit 3: with --once, no router answers.`,
 			if once || in == nil || out == nil {
 				return picture(ctx, c.OutOrStdout(), router.base(), get, columns(out))
 			}
-			_, plain := os.LookupEnv("NO_COLOR")
+			plain := os.Getenv("NO_COLOR") != ""
 			return top.Run(ctx, top.Options{Router: router.base(), Get: get, Every: every, Colour: !plain, Input: in, Output: out, Env: os.Environ()})
 		},
 	}
