@@ -199,6 +199,10 @@ func TestRead(t *testing.T) {
 	if !back.LostAt.IsZero() || len(back.Rates) != 0 || back.State.Workloads[0].Inbound != 3 {
 		t.Errorf("%+v", back)
 	}
+	a["/api/v1/state"] = state(start.Add(22*time.Second), 2, 9) // started again, and quick
+	if again := Read(t.Context(), a.get, back, start.Add(22*time.Second)); len(again.Rates) != 0 {
+		t.Errorf("%+v", again.Rates)
+	}
 	a["/api/v1/state"] = "<html>"
 	if p := Read(t.Context(), a.get, back, start); p.LostWhy == "" {
 		t.Error("a page is taken for a state")
