@@ -67,6 +67,7 @@ func exported(t *testing.T) described {
 	telemetry.Gauges(d, func(time.Time) telemetry.Reading { return telemetry.Reading{} })
 	telemetry.NewLog(io.Discard).Register(d)
 	telemetry.StoreErrors(d, nil)
+	telemetry.Webhooks(d, func() []telemetry.WebhookReading { return nil })
 	if len(d) < 25 {
 		t.Fatalf("only %d metrics are described", len(d))
 	}
@@ -175,7 +176,7 @@ func rules(t *testing.T) []rule {
 }
 
 // yesOrNo are alerts that are no shares: a state, or whether there is anything.
-var yesOrNo = []string{"HourthreeTargetOpen", "HourthreeNoTargetClosed", "HourthreeRetryBudgetEmpty", "HourthreeQueueStanding", "HourthreeQuarantined", "HourthreeConfigRefused", "HourthreeMetricsAbsent"}
+var yesOrNo = []string{"HourthreeTargetOpen", "HourthreeNoTargetClosed", "HourthreeRetryBudgetEmpty", "HourthreeQueueStanding", "HourthreeQuarantined", "HourthreeConfigRefused", "HourthreeWebhookFailing", "HourthreeMetricsAbsent"}
 
 // TestAlerts: each has what a person needs at night, a page, both kinds of test,
 // and is a share.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the tests and benchmarks need and is not there yet: promtool,
-# chromium, nginx, curl and git from Debian (as root or through sudo), and the
-# client libraries of test/clients through npm. What is there stays as it is.
+# Alertmanager, chromium, nginx, curl and git from Debian (as root or through
+# sudo), and the client libraries of test/clients through npm. What is there
+# stays as it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +17,7 @@ done
 
 packages=()
 missing promtool && packages+=(prometheus)
+missing prometheus-alertmanager && packages+=(prometheus-alertmanager)
 missing chromium && packages+=(chromium)
 missing nginx && [ ! -x /usr/sbin/nginx ] && packages+=(nginx-light)
 missing curl && packages+=(curl)

@@ -33,6 +33,9 @@ const (
 	maxCA = 1 << 20
 )
 
+// errNotServed is what is wrong with a path that a router does not have.
+var errNotServed = errors.New("answers 404 Not Found")
+
 // operatorListener is how a command reaches the operator's listener of a running
 // router, from its flags and the environment.
 type operatorListener struct {
@@ -185,6 +188,8 @@ func (o *operatorListener) refused(resp *http.Response, text []byte) error {
 		return fmt.Errorf("%s: %s", o.base(), problem.Error)
 	case known:
 		return errors.New(problem.Error)
+	case resp.StatusCode == http.StatusNotFound:
+		return fmt.Errorf("%s %w: is it the operator's listener of a router?", o.base(), errNotServed)
 	}
 	return fmt.Errorf("%s answers %s: is it the operator's listener of a router?", o.base(), resp.Status)
 }

@@ -40,6 +40,7 @@ import (
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/library"
 	"github.com/hourthree/hourthree/internal/mcpserver"
+	"github.com/hourthree/hourthree/internal/notify"
 	"github.com/hourthree/hourthree/internal/otlp"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/store"
@@ -108,6 +109,7 @@ type App struct {
 	export  *otlp.Exporter // nil for none
 	store   *store.Store
 	past    *recorder // nil in a drill
+	notify  *notify.Notifier
 	start   time.Time
 
 	ready    atomic.Bool
@@ -166,6 +168,9 @@ func New(opt Options) (_ *App, err error) {
 	a.lines.Register(reg)
 	a.incidents = sync.OnceValues(library.Embedded)
 	a.watch, a.guard = a.watcher(), a.newGuard()
+	if err := a.notifier(reg); err != nil {
+		return nil, err
+	}
 	if a.export, err = a.exporter(l.config.Telemetry.OTLP); err != nil {
 		return nil, err
 	}
@@ -242,6 +247,7 @@ func (a *App) take(l *loaded) error {
 		return err
 	}
 	a.gateway.Use(s)
+	a.notify.Use(webhooks(l.config.Notify))
 	a.watch.Use(topology(a.builder.list(), s))
 	a.gateway.Line.Reconfigure(queueOf(l.config))
 	a.gateway.Ledger.SetLimit(memoryLimit(l.config))
@@ -283,6 +289,7 @@ func (a *App) Reload() error {
 		reason := err.Error()
 		a.refused.Store(&reason)
 		a.log.Error("configuration refused, the old one stays", "component", "config", "reason", reason)
+		a.notify.Tell(notify.Refused(time.Now(), a.current.Load().source, err))
 		return err
 	}
 	a.refused.Store(nil)
@@ -440,6 +447,7 @@ func (a *App) Stop() error {
 	if a.export != nil {
 		a.export.Close()
 	}
+	a.notify.Close()
 	a.lastPoints(time.Now())
 	a.closeStore()
 	a.log.Info("stopped", "component", "app")

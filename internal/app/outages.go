@@ -12,7 +12,7 @@ import (
 // watcher makes the part that notices outages.
 func (a *App) watcher() *watch.Watch {
 	return watch.New(watch.Options{
-		Config: detect.Default(), Log: a.log, Found: a.metrics.Found, Noticed: a.opt.Noticed,
+		Config: detect.Default(), Log: a.log, Found: a.metrics.Found, Noticed: a.noticed,
 		Library: func() (*incident.Library, error) {
 			l, err := a.incidents()
 			if err != nil {

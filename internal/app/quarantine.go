@@ -32,6 +32,7 @@ type lanes struct {
 func (a *App) changed(c admin.Change) {
 	a.log.Warn("changed", "component", "admin", "who", c.Who, "what", c.What, "subject", c.Subject, "why", c.Why)
 	a.tell(c)
+	a.announce(c)
 	a.lanes.mu.Lock()
 	defer a.lanes.mu.Unlock()
 	a.lanes.changes = append(a.lanes.changes, c)

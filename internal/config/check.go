@@ -41,6 +41,7 @@ func (k *checker) run() {
 	k.bounds()
 	k.export()
 	k.store()
+	k.notify()
 }
 
 func (k *checker) error(path, message, hint string) {

@@ -36,6 +36,8 @@ type Config struct {
 	Telemetry Telemetry `yaml:"telemetry"`
 	// The file that outlives a restart.
 	Store Store `yaml:"store"`
+	// Who is told what is noticed.
+	Notify *Notify `yaml:"notify"`
 }
 
 // Provider is an account at an upstream.

@@ -154,5 +154,6 @@ func (c *Config) ID() string {
 			secret(o.Headers[header])
 		}
 	}
+	c.Notify.secrets(secret)
 	return hex.EncodeToString(h.Sum(nil)[:4])
 }

@@ -76,6 +76,7 @@ type Moment struct {
 type Notice struct {
 	At     time.Time
 	Outage string
+	Onset  time.Time
 	What   string // finding, source, state, wave, closed
 	State  State
 	Source Subject // of the suspect that leads
@@ -268,7 +269,7 @@ func touches(wide []Subject, s *series) bool {
 
 // say adds a notice, and its text to the timeline.
 func (d *Detector) say(o *Outage, n Notice) {
-	n.At, n.Outage, n.State, n.Scope = d.now, o.ID, o.State, slices.Clone(o.Scope)
+	n.At, n.Outage, n.Onset, n.State, n.Scope = d.now, o.ID, o.Onset, o.State, slices.Clone(o.Scope)
 	if len(o.Suspects) > 0 && n.Score == 0 {
 		n.Source, n.Score = o.Suspects[0].Subject, o.Suspects[0].Score
 	}

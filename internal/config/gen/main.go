@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -28,12 +29,19 @@ func main() {
 	}
 }
 
+// settings are the files whose types are the configuration.
+var settings = []string{"config.go", "notify.go"}
+
 // generate returns the files by path. dir is that of package config, to which
 // the paths are relative.
 func generate(dir string) (map[string][]byte, error) {
-	comments, err := readComments(dir + "/config.go")
-	if err != nil {
-		return nil, err
+	comments := map[string]string{}
+	for _, file := range settings {
+		found, err := readComments(dir + "/" + file)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(comments, found)
 	}
 	s := (&schemaWriter{comments}).object(reflect.ValueOf(*config.Default()))
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -71,6 +79,8 @@ func defaults(t reflect.Type) reflect.Value {
 		return reflect.ValueOf(config.DefaultSimulated())
 	case reflect.TypeFor[config.OTLP]():
 		return reflect.ValueOf(config.DefaultOTLP(""))
+	case reflect.TypeFor[config.Webhook]():
+		return reflect.ValueOf(config.DefaultWebhook())
 	}
 	return reflect.Zero(t)
 }
