@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/breaker"
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/history"
 	"github.com/hourthree/hourthree/internal/store"
@@ -164,6 +165,7 @@ func TestHistoryOfAReload(t *testing.T) {
 	u1, u2 := upstream("u1", answers("one")), upstream("u2", answers("two"))
 	run(t, setup{upstreams: []*fake{u1, u2}}, func(r *rig) {
 		start := time.Now()
+		time.Sleep(pollEvery / 2) // no request comes where a step ends
 		for range 30 {
 			r.do(ask{})
 			time.Sleep(time.Second)
@@ -175,12 +177,28 @@ func TestHistoryOfAReload(t *testing.T) {
 		time.Sleep(time.Minute)
 		a := r.past(url.Values{"subject": {"target:u1/real"}, "from": {start.Format(time.RFC3339)}, "series": {"attempts,breaker"}})
 		if v := a.Series[0].Values[1]; v == nil || *v != 1 {
-			t.Errorf("then: %v", v)
+			t.Errorf("then: %v of %v", v, a.Series[0])
 		}
 		if v := a.Series[1].Values[len(a.At)-2]; v != nil {
 			t.Errorf("since: breaker %v", *v)
 		}
 	})
+}
+
+// TestShortMoves: a breaker that was open between two looks at it was open in that step.
+func TestShortMoves(t *testing.T) {
+	now := time.Date(2026, 5, 29, 9, 0, 0, 0, time.UTC)
+	r := &recorder{tally: history.NewTally(), spare: history.NewTally(), history: history.New(), last: now}
+	r.listener().Moved(event.Transition{Target: "a/m", From: breaker.Closed.String(), To: breaker.Open.String()})
+	now = now.Add(time.Second)
+	r.keep(now, history.Reading{Targets: []history.TargetReading{{Name: "a/m"}}})
+	a, err := r.answer(now, history.Query{Subject: "target:a/m", Series: []string{"breaker"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := a.Series[0].Values[len(a.At)-1]; v == nil || *v != 3 {
+		t.Errorf("%v", v)
+	}
 }
 
 // TestStoreFails: a store that cannot be written costs the history, not the serving;
