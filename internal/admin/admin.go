@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/access"
 	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/local"
 	"github.com/hourthree/hourthree/internal/route"
@@ -96,6 +97,7 @@ func Handler(o Options) http.Handler {
 	mux.Handle("GET /metrics", o.Metrics)
 	mux.HandleFunc("GET /api/v1/state", func(w http.ResponseWriter, _ *http.Request) { data(w, o.State(time.Now())) })
 	mux.HandleFunc("GET /api/v1/limits", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Limits(time.Now())) })
+	mux.HandleFunc("GET /api/v1/whoami", func(w http.ResponseWriter, r *http.Request) { data(w, access.From(r.Context())) })
 	if o.Outages != nil {
 		mux.HandleFunc("GET /api/v1/outages", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Outages(time.Now())) })
 	}
