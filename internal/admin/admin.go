@@ -61,7 +61,8 @@ type Options struct {
 	// what is below. It may be nil.
 	Incidents http.Handler
 	// MCP serves the library's tools to agents, at /mcp. It may be nil.
-	MCP http.Handler
+	MCP     http.Handler
+	Rollout Rollout
 	Steering
 }
 
@@ -106,6 +107,7 @@ func Handler(o Options) http.Handler {
 	}
 	mux.HandleFunc("PUT /api/v1/workloads/{name}/quarantine", o.lane)
 	mux.HandleFunc("DELETE /api/v1/workloads/{name}/quarantine", o.lane)
+	o.Rollout.serve(mux)
 	if o.Incidents != nil {
 		for _, path := range []string{"/incidents", "/incidents/", "/api/incidents", "/api/incidents/"} {
 			mux.Handle(path, o.Incidents)

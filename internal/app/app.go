@@ -40,6 +40,7 @@ import (
 	"github.com/hourthree/hourthree/internal/library"
 	"github.com/hourthree/hourthree/internal/mcpserver"
 	"github.com/hourthree/hourthree/internal/otlp"
+	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/telemetry"
 	"github.com/hourthree/hourthree/internal/watch"
@@ -111,6 +112,7 @@ type App struct {
 	refused  atomic.Pointer[string]
 	current  atomic.Pointer[loaded]
 	lanes    lanes
+	rolling  rolling
 
 	incidents func() (*library.Library, error) // opened once
 
@@ -134,6 +136,7 @@ type loaded struct {
 // New reads the configuration and opens the listeners. Nothing is served yet.
 func New(opt Options) (*App, error) {
 	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr)}
+	a.rolling.seen, a.rolling.spare = new(rollout.Seen), new(rollout.Seen)
 	a.log = slog.New(slog.NewJSONHandler(a.lines, nil))
 	if a.opt.Network.Listen == nil {
 		a.opt.Network.Listen = net.Listen
@@ -164,6 +167,7 @@ func New(opt Options) (*App, error) {
 	a.builder.dial, a.builder.trip, a.builder.agent = opt.Network.Dial, opt.trip, "hourthree/"+opt.Version
 	a.builder.breaker = opt.Breaker
 	telemetry.Gauges(reg, a.reading)
+	telemetry.Rollouts(reg, a.rolloutReading)
 	a.exports(reg)
 	if err := a.take(l); err != nil {
 		return nil, err
@@ -221,6 +225,13 @@ func (a *App) take(l *loaded) error {
 	if err != nil {
 		return err
 	}
+	a.inForce(l, s)
+	return nil
+}
+
+// inForce serves what the builder has put in force, and takes the settings that are
+// the process's.
+func (a *App) inForce(l *loaded, s *gateway.Snapshot) {
 	a.gateway.Use(s)
 	a.watch.Use(topology(a.builder.list(), s))
 	a.gateway.Line.Reconfigure(queueOf(l.config))
@@ -229,12 +240,18 @@ func (a *App) take(l *loaded) error {
 		a.export.Use(upstreamsOf(l.config))
 	}
 	a.current.Store(l)
-	return nil
+	a.rolling.on.Store(l.config.Rollout != nil)
 }
 
 // Reload reads the configuration again. A bad one is refused with its reason
-// and the old one stays.
+// and the old one stays. A good one is taken at once, or rolled out where it says so.
 func (a *App) Reload() error {
+	a.rolling.mu.Lock()
+	defer a.rolling.mu.Unlock()
+	return a.reload()
+}
+
+func (a *App) reload() error {
 	l, err := a.load()
 	if err == nil {
 		now := a.current.Load().config
@@ -250,7 +267,7 @@ func (a *App) Reload() error {
 		// What counts is where the router listens, not where the file would.
 		l.config.Listen, l.config.Admin.Listen, l.config.Telemetry = now.Listen, now.Admin.Listen, now.Telemetry
 		if err = l.config.CheckListeners(); err == nil {
-			err = a.take(l)
+			err = a.offer(l)
 		}
 	}
 	a.metrics.Reloaded(err)
@@ -261,7 +278,6 @@ func (a *App) Reload() error {
 		return err
 	}
 	a.refused.Store(nil)
-	a.changed(admin.Change{At: time.Now(), Who: "operator", What: "configuration", Subject: l.id, Why: "reload of " + l.source})
 	return nil
 }
 
@@ -290,6 +306,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
 			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, Ready: a.notReady, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
+			Rollout:   admin.Rollout{Status: a.RolloutStatus, Promote: a.PromoteRollout, Halt: a.HaltRollout, Retry: a.RetryRollout},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 			Incidents: library.Handler(a.incidents, library.Options{Failed: unread}),
 			MCP:       mcpserver.Handler(a.tools(a.incidents), unread),
@@ -351,6 +368,7 @@ func (a *App) poll(ctx context.Context) {
 			a.builder.poll(now)
 			a.judge(now)
 			a.watch.Poll(now)
+			a.roll(now)
 		}
 	}
 }

@@ -89,8 +89,8 @@ type draft struct {
 	*builder
 	config    *config.Config
 	snapshot  *gateway.Snapshot
-	prior     parts                          // what it finds
-	find      func(*draft, wanted) *kept     // a target among them, nil for none
+	prior     parts                      // what it finds
+	find      func(*draft, wanted) *kept // a target among them, nil for none
 	direct    func([]workload.Spec, *workload.Directory) (*workload.Directory, error)
 	targets   map[string]*kept
 	specs     map[string]route.Spec
@@ -116,6 +116,15 @@ func (b *builder) build(c *config.Config) (*gateway.Snapshot, error) {
 	}
 	d.commit()
 	return d.snapshot, nil
+}
+
+// check reports why a configuration could not be put in force.
+func (b *builder) check(c *config.Config) error {
+	x, err := b.stage(c)
+	if err == nil {
+		closeBut(x.providers, b.providers)
+	}
+	return err
 }
 
 // known finds a target that is the same after its configuration has changed.
@@ -414,11 +423,22 @@ func (b *builder) list() []*route.Target {
 	return out
 }
 
-// workloadsInForce lists the workloads.
+// workloadsInForce lists the workloads, with those that only a configuration on its
+// way has.
 func (b *builder) workloadsInForce() []*workload.Workload {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.directory.All()
+	all := b.directory.All()
+	if b.beside == nil {
+		return all
+	}
+	all = slices.Clone(all)
+	for _, w := range b.beside.directory.All() {
+		if !slices.Contains(all, w) {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 func (b *builder) close() {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/hourthree/hourthree/internal/admit"
-	"github.com/hourthree/hourthree/internal/attempt"
 	"github.com/hourthree/hourthree/internal/breaker"
 	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/route"
@@ -30,7 +30,7 @@ type candidate struct {
 	over  map[string]bool                 // workloads that are configured as the candidate says
 }
 
-// stage makes a configuration the candidate. Nothing of the one in force changes.
+// stage makes a configuration beside the one in force, of which nothing changes.
 func (b *builder) stage(c *config.Config) (*candidate, error) {
 	d := b.draft(c)
 	x := &candidate{twins: map[*route.Target]*route.Target{}, over: map[string]bool{}}
@@ -58,11 +58,15 @@ func (b *builder) stage(c *config.Config) (*candidate, error) {
 	}
 	d.limitBeside()
 	x.parts = d.parts()
+	return x, nil
+}
+
+// use makes it the candidate.
+func (b *builder) use(x *candidate) {
 	b.mu.Lock()
 	b.beside = x
 	b.mu.Unlock()
 	b.twins.Store(&x.twins)
-	return x, nil
 }
 
 func (p *parts) accountOf(provider string) *route.Account {
@@ -166,7 +170,7 @@ func (b *builder) candidates() (out []*route.Target) {
 // reach is the candidate's snapshot where it reaches some regions only: in the
 // others the targets are those in force.
 func (b *builder) reach(x *candidate, e *rollout.Exposure) *gateway.Snapshot {
-	if everywhere(e) {
+	if b.everywhere(x, e) {
 		return x.snapshot
 	}
 	r := reached{Exposure: e, old: b.snapshot, models: map[string]*route.Model{}}
@@ -183,6 +187,18 @@ func (b *builder) reach(x *candidate, e *rollout.Exposure) *gateway.Snapshot {
 	s.Wildcard = r.model("*", r.new.Wildcard, r.old.Wildcard)
 	r.passes()
 	return &s
+}
+
+// everywhere reports that the regions of all targets are reached.
+func (b *builder) everywhere(x *candidate, e *rollout.Exposure) bool {
+	for _, all := range []map[string]*kept{b.targets, x.targets} {
+		for _, k := range all {
+			if !e.Reaches(k.target.Spec().Region) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // reached is a snapshot being made of two.
@@ -244,8 +260,7 @@ func (r *reached) merge(new, old *route.Model) *route.Model {
 			if r.Reaches(e.Spec().Region) {
 				continue
 			}
-			before := attempt.Upstream{}
-			before = *r.old.Upstreams[e.Target]
+			before := *r.old.Upstreams[e.Target]
 			before.Before = true
 			r.out.Upstreams[e.Target] = &before
 			m.Entries = append(m.Entries, e)
@@ -273,10 +288,16 @@ func (r *reached) passes() {
 	}
 }
 
-// wholly reports that the candidate serves all requests of a workload, and
-// everywhere that its calls reach every region.
+// inForce lists the workloads of the configuration in force.
+func (b *builder) inForce() []*workload.Workload {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.directory.All()
+}
+
+// wholly reports that the candidate serves all requests of a workload.
 func wholly(e *rollout.Exposure, workload string) bool {
-	return e.Arm(workload, almostOne) == rollout.CandidateArm
+	return e.Arm(workload, almostOne) == event.Candidate
 }
 
 // almostOne is the largest number that a request may draw.

@@ -39,6 +39,7 @@ func (k *checker) run() {
 	k.timers()
 	k.bounds()
 	k.export()
+	k.rollout()
 }
 
 func (k *checker) error(path, message, hint string) {

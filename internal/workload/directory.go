@@ -81,7 +81,10 @@ func Beside(specs []Spec, prior *Directory) (*Directory, error) {
 		}
 		d.all = append(d.all, w)
 	}
-	d.specs = specs
+	for _, spec := range specs {
+		spec.Keys = nil // digests are kept alone
+		d.specs = append(d.specs, spec)
+	}
 	return d, nil
 }
 
