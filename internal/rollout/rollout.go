@@ -47,7 +47,7 @@ type Stage struct {
 
 // Measure is one comparison of the new version with the concurrent control.
 type Measure struct {
-	Name      string  `json:"name"` // success, amplification_out, amplification_in, class_mix, relabelled, capacity, first_content, memory
+	Name      string  `json:"name"` // success, client, capacity, amplification_out, amplification_in, relabelled, class_mix, first_content, memory
 	Candidate float64 `json:"candidate"`
 	Control   float64 `json:"control"`
 	N         int64   `json:"n"`         // requests of the candidate behind it
@@ -90,6 +90,7 @@ type Arm = event.Arm
 type Config struct {
 	Stages   []Stage
 	Bake     time.Duration // that a stage is watched at least
+	Window   time.Duration // of detection: a stage is watched that long whatever Bake is
 	Requests int64         // of the candidate that a stage must have seen at least
 	Patience time.Duration // after which a stage that has not seen enough fails
 	Margin   float64       // by which success may be lower, as a share: 0.005
