@@ -343,7 +343,7 @@ func (a *App) steerRollout(change func(now time.Time, run *rollout.Rollout) erro
 
 // PromoteRollout widens the rollout by hand.
 func (a *App) PromoteRollout(who, why string) error {
-	return a.steerRollout(func(now time.Time, run *rollout.Rollout) error { return run.Promote(now, a.traffic(now), who, why) })
+	return a.steerRollout(func(now time.Time, run *rollout.Rollout) error { return run.Promote(now, who, why) })
 }
 
 // HaltRollout ends the rollout: everything is served by the configuration before.
