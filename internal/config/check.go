@@ -40,6 +40,7 @@ func (k *checker) run() {
 	k.bounds()
 	k.export()
 	k.rollout()
+	k.store()
 }
 
 func (k *checker) error(path, message, hint string) {

@@ -36,6 +36,8 @@ type Config struct {
 	Telemetry Telemetry `yaml:"telemetry"`
 	// How a changed configuration reaches the requests. Without it the change is taken at once.
 	Rollout *Rollout `yaml:"rollout"`
+	// The file that outlives a restart.
+	Store Store `yaml:"store"`
 }
 
 // Rollout is how a changed configuration reaches the requests: a few first, more when it is not worse than the one before at the same time, none when it is (docs/rollout.md). What counts is what the changed file says of it.
