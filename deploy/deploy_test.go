@@ -65,6 +65,7 @@ func exported(t *testing.T) described {
 	d := described{}
 	telemetry.New(d, io.Discard)
 	telemetry.Gauges(d, func(time.Time) telemetry.Reading { return telemetry.Reading{} })
+	telemetry.Rollouts(d, func() telemetry.RolloutReading { return telemetry.RolloutReading{} })
 	telemetry.NewLog(io.Discard).Register(d)
 	if len(d) < 25 {
 		t.Fatalf("only %d metrics are described", len(d))
@@ -174,7 +175,7 @@ func rules(t *testing.T) []rule {
 }
 
 // yesOrNo are alerts that are no shares: a state, or whether there is anything.
-var yesOrNo = []string{"HourthreeTargetOpen", "HourthreeNoTargetClosed", "HourthreeRetryBudgetEmpty", "HourthreeQueueStanding", "HourthreeQuarantined", "HourthreeConfigRefused", "HourthreeMetricsAbsent"}
+var yesOrNo = []string{"HourthreeTargetOpen", "HourthreeNoTargetClosed", "HourthreeRetryBudgetEmpty", "HourthreeQueueStanding", "HourthreeQuarantined", "HourthreeConfigRefused", "HourthreeRolloutReverted", "HourthreeMetricsAbsent"}
 
 // TestAlerts: each has what a person needs at night, a page, both kinds of test,
 // and is a share.

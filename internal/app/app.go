@@ -83,6 +83,8 @@ type Options struct {
 	Noticed func(detect.Notice)
 	// Moved hears every change of a target's breaker; nil for nobody.
 	Moved func(event.Transition)
+	// Rolled hears where a rollout stands whenever something happens; nil for nobody.
+	Rolled func(rollout.State, time.Time)
 	// Network is what the router listens and dials on; the system's where empty.
 	Network Network
 
@@ -132,6 +134,7 @@ type loaded struct {
 	source string
 	id     string
 	notes  []string
+	text   []byte // of the file, nil for none
 	at     time.Time
 }
 
@@ -179,7 +182,7 @@ func New(opt Options) (_ *App, err error) {
 	telemetry.Gauges(reg, a.reading)
 	telemetry.Rollouts(reg, a.rolloutReading)
 	a.exports(reg)
-	if err := a.take(l); err != nil {
+	if err := a.begins(l); err != nil {
 		return nil, err
 	}
 	return a, a.listen(l.config, reg)
@@ -210,11 +213,11 @@ func (a *App) load() (*loaded, error) {
 	} else if a.opt.ConfigPath == "" {
 		l.config, l.notes = config.FromEnv(a.opt.Env)
 	} else {
-		c, err := config.Load(a.opt.ConfigPath, a.opt.Env)
+		c, text, err := config.LoadText(a.opt.ConfigPath, a.opt.Env)
 		if err != nil {
 			return nil, err
 		}
-		l.config, l.source = c, a.opt.ConfigPath
+		l.config, l.source, l.text = c, a.opt.ConfigPath, text
 	}
 	if a.opt.Listen != "" {
 		l.config.Listen = a.opt.Listen

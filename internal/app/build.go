@@ -267,7 +267,7 @@ func (b *builder) newTarget(w wanted, make maker) *kept {
 	k := &kept{identity: w.identity, upstream: w.upstream}
 	moved := func(name string, ts []breaker.Transition) {
 		if k.next.Load() {
-			name += besides
+			name += Besides
 		}
 		if b.moved != nil {
 			b.moved(name, ts)

@@ -15,9 +15,9 @@ import (
 	"github.com/hourthree/hourthree/internal/workload"
 )
 
-// besides is behind the name of a target that a configuration on its way has for
+// Besides is behind the name of a target that a configuration on its way has for
 // itself, wherever it is shown next to the one in force.
-const besides = "@candidate"
+const Besides = "@candidate"
 
 // candidate is a configuration beside the one in force. What both configure alike
 // they share: targets with their health, accounts, providers with their connections,

@@ -83,7 +83,7 @@ func (r *rolling) listener() *event.Listener {
 // out. The lock of rolling is held, here and below.
 func (a *App) offer(l *loaded) error {
 	now, force := time.Now(), a.current.Load()
-	staged := config.Staged(force.config, l.config).ID() != force.id
+	staged := config.Staged(force.config, l.config).ID() != force.config.ID()
 	switch r := &a.rolling; {
 	case l.config.Rollout == nil || !staged:
 		return a.takeAtOnce(now, l)
@@ -108,6 +108,7 @@ func (a *App) takeAtOnce(now time.Time, l *loaded) error {
 		return err
 	}
 	r.ended = ""
+	a.keepInForce()
 	a.changed(admin.Change{At: now, Who: "operator", What: "configuration", Subject: l.id, Why: "reload of " + l.source})
 	return nil
 }
@@ -141,20 +142,26 @@ func (a *App) begin(now time.Time, l *loaded) error {
 	r.on.Store(true)
 	r.run = rollout.New(plan(l.config.Rollout, traffic), l.id, force.id, diff, traffic, now)
 	r.way, r.ended = &onItsWay{x, l, new(gateway.Rollout)}, ""
-	a.widen()
-	s := *a.builder.snapshot
-	s.Rollout = r.way.next
-	a.gateway.Use(&s)
-	a.watch.Use(topology(slices.Concat(a.builder.list(), a.builder.candidates()), x.snapshot))
-	if a.export != nil {
-		a.export.Use(merged(upstreamsOf(l.config), upstreamsOf(force.config)))
-	}
+	a.expose()
 	if others := unstaged(force.config, l.config); len(others) > 0 {
 		a.log.Warn("these settings are taken once the rollout is through, or with a restart", "component", "rollout", "version", l.id, "settings", others)
 	}
 	a.log.Warn("a configuration is rolled out", "component", "rollout", "version", l.id, "before", force.id, "source", l.source, "differences", len(diff), "diff", summary(diff))
 	a.moments(l.id, last(r.run.Status(now)))
 	return nil
+}
+
+// expose lets requests that begin from now on choose between the two versions.
+func (a *App) expose() {
+	way := a.rolling.way
+	a.widen()
+	s := *a.builder.snapshot
+	s.Rollout = way.next
+	a.gateway.Use(&s)
+	a.watch.Use(topology(slices.Concat(a.builder.list(), a.builder.candidates()), way.snapshot))
+	if a.export != nil {
+		a.export.Use(merged(upstreamsOf(way.loaded.config), upstreamsOf(a.current.Load().config)))
+	}
 }
 
 // unstaged are the settings that differ and do not reach requests one by one.
@@ -269,6 +276,7 @@ func (a *App) settleRollout(now time.Time, moments []rollout.Moment) {
 	case rollout.Promoted:
 		r.way = nil
 		a.inForce(way.loaded, a.builder.promote(way.candidate))
+		a.keepInForce()
 	default: // halted or reverted
 		r.way, r.ended = nil, way.id
 		a.gateway.Use(a.builder.snapshot)
@@ -283,8 +291,14 @@ func last(s rollout.Status) []rollout.Moment { return s.Timeline[len(s.Timeline)
 
 // moments makes what has happened known.
 func (a *App) moments(version string, all []rollout.Moment) {
+	if len(all) > 0 {
+		a.keepRollout()
+	}
 	for _, m := range all {
 		a.changed(admin.Change{At: m.At, Who: cmp.Or(m.By, byRollout), What: "rollout", Subject: version, Why: m.What})
+		if a.opt.Rolled != nil {
+			a.opt.Rolled(a.rolling.run.Status(m.At).State, m.At)
+		}
 	}
 }
 
@@ -402,7 +416,7 @@ func (a *App) shownTargets(now time.Time) []route.State {
 	}
 	for _, t := range a.builder.candidates() {
 		s := t.State(now)
-		s.Name += besides
+		s.Name += Besides
 		out = append(out, s)
 	}
 	return out

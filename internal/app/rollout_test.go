@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -225,7 +227,7 @@ func (r *rig) post(path, body string) (int, string) {
 // that the new version serves runs on; what is asked for out of turn is refused with
 // the reason.
 func TestRolloutByHand(t *testing.T) {
-	old, next := upstream("old", answers("of old")), upstream("new", script{head(), sse(roleChunk, chunk("of new")), wait(30 * time.Second), sse(finishChunk, done)})
+	old, next := upstream("old", answers("of old")), upstream("new", script{head(), sse(roleChunk, chunk("of new")), wait(20 * time.Second), sse(finishChunk, done)})
 	v1, v2 := pair{workloads: 2, to: "old", stages: quick}, pair{workloads: 2, to: "new", stages: quick}
 	run(t, setup{upstreams: []*fake{old, next}, whole: v1.yaml()}, func(r *rig) {
 		resp, err := r.client.Get("http://127.0.0.1:8081/api/v1/rollout")
@@ -274,5 +276,125 @@ func TestRolloutByHand(t *testing.T) {
 		}
 		resp.Body.Close()
 		wg.Wait()
+	})
+}
+
+// again stops the router and starts it anew from the same file.
+func (r *rig) again() {
+	r.t.Helper()
+	r.client.CloseIdleConnections()
+	if err := r.app.Stop(); err != nil {
+		r.t.Fatal(err)
+	}
+	a, err := New(Options{ConfigPath: r.file, Env: os.LookupEnv, Stdout: io.Discard, Stderr: r.logs, Version: "test", Network: over(r.net)})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.app, r.logs.flush = a, a.lines.Flush
+}
+
+// TestRolloutAcrossRestarts: with a store a restart goes on where the rollout stood and
+// no further; a version that was taken back is not in force afterwards, whatever the
+// file says; one that is through is.
+func TestRolloutAcrossRestarts(t *testing.T) {
+	old, next := upstream("old", answers("of old")), upstream("new", answers("of new"))
+	db := fmt.Sprintf("store: {path: %q}\n", filepath.Join(t.TempDir(), "h.db"))
+	v1, v2 := pair{workloads: 10, to: "old", stages: quick, more: db}, pair{workloads: 10, to: "new", stages: quick, more: db}
+	run(t, setup{upstreams: []*fake{old, next}, whole: v1.yaml()}, func(r *rig) {
+		defer func() { _ = r.app.Stop() }()
+		r.flow(10, 50*time.Millisecond, lasting(2*time.Minute))
+		r.take(v2)
+		r.flow(10, 50*time.Millisecond, func(time.Duration) bool { return r.rolled().Stage == 1 })
+		r.again()
+		if s := r.rolled(); s.State != rollout.Baking || s.Stage != 1 || r.app.current.Load().id == s.Version {
+			t.Fatalf("after a restart: %s in stage %d", s.State, s.Stage)
+		}
+		n, m := 0, 0
+		for _, g := range r.flow(10, 50*time.Millisecond, lasting(20*time.Second)) {
+			if r.good(g.answer, "of "); strings.Contains(g.body, "of new") {
+				n++
+			} else {
+				m++
+			}
+		}
+		if share := float64(n) / float64(n+m); share < 0.3 || share > 0.7 {
+			t.Errorf("after a restart in the second stage %.2f are served by the new version", share)
+		}
+		next.pick = unsupported
+		r.flow(10, 50*time.Millisecond, r.over(time.Hour))
+		r.again()
+		if s := r.rolled(); s.State != rollout.Reverted || s.Before != r.app.current.Load().id {
+			t.Errorf("%s, in force is %s and not %s", s.State, r.app.current.Load().id, s.Before)
+		}
+		for range 20 {
+			r.good(r.do(ask{key: keyOf(1)}), "of old")
+		}
+		if err := r.app.RetryRollout("ada", "it is mended"); err != nil {
+			t.Fatal(err)
+		}
+		next.use(answers("of new"))
+		r.flow(10, 50*time.Millisecond, r.over(time.Hour))
+		r.again()
+		if _, ok := r.app.RolloutStatus(time.Now()); ok {
+			t.Error("what is through is rolled out again")
+		}
+		r.good(r.do(ask{key: keyOf(1)}), "of new")
+	})
+}
+
+// TestRolloutWithoutStore: the file is taken as it stands, and that is said.
+func TestRolloutWithoutStore(t *testing.T) {
+	old, next := upstream("old", answers("of old")), upstream("new", answers("of new"))
+	run(t, setup{upstreams: []*fake{old, next}, whole: pair{workloads: 1, to: "old", stages: quick}.yaml()}, func(r *rig) {
+		defer func() { _ = r.app.Stop() }()
+		r.take(pair{workloads: 1, to: "new", stages: quick})
+		r.again()
+		r.good(r.do(ask{key: keyOf(0)}), "of new")
+		if !strings.Contains(r.logs.String(), "without a store nothing is known") {
+			t.Error("nobody is told")
+		}
+	})
+}
+
+// TestRolloutReplaced: a newer file takes the place of the one on its way and begins
+// at its first stage, from the version in force; a bad file changes nothing; the file in
+// force ends the rollout; one that changes only what no request can be told apart by
+// is taken at once.
+func TestRolloutReplaced(t *testing.T) {
+	old, next, third := upstream("old", answers("of old")), upstream("new", answers("of new")), upstream("third", answers("of third"))
+	v := func(to, more string) pair { return pair{workloads: 4, to: to, stages: quick, more: more} }
+	run(t, setup{upstreams: []*fake{old, next, third}, whole: v("old", "").yaml()}, func(r *rig) {
+		base := r.app.current.Load().id
+		r.take(v("new", ""))
+		first := r.rolled()
+		if err := r.app.PromoteRollout("ada", "in a hurry"); err != nil {
+			t.Fatal(err)
+		}
+		r.take(v("new", "")) // read again
+		if s := r.rolled(); s.Stage != 1 || s.Version != first.Version {
+			t.Errorf("the same file again: %s in stage %d", s.Version, s.Stage)
+		}
+		if err := os.WriteFile(r.file, []byte("models: ["), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if r.app.Reload() == nil || r.rolled().State != rollout.Baking {
+			t.Error("a bad file ends the rollout")
+		}
+		r.take(v("third", ""))
+		if s := r.rolled(); s.Stage != 0 || s.Version == first.Version || s.Before != base || s.State != rollout.Baking {
+			t.Errorf("replaced: %+v", s)
+		}
+		r.take(v("old", "")) // back
+		if s := r.rolled(); s.State != rollout.Replaced || r.app.gateway.Snapshot().Rollout != nil {
+			t.Errorf("the file in force is back: %s", s.State)
+		}
+		r.good(r.do(ask{key: keyOf(0)}), "of old")
+		r.take(v("old", "quarantine: {automatic: false}\n"))
+		if r.app.current.Load().config.Quarantine.Automatic || r.app.gateway.Snapshot().Rollout != nil {
+			t.Error("a setting of the process is rolled out")
+		}
+		if n := next.count() + third.count(); n != 0 {
+			t.Errorf("%d requests nobody made", n)
+		}
 	})
 }
