@@ -83,7 +83,7 @@ func (r *Rollout) Done() bool { return r.state != Baking }
 // Tick weighs what was seen since the last one, acts on it, and returns what is new
 // in the timeline. Afterwards seen is empty.
 func (r *Rollout) Tick(now time.Time, seen *Seen, t Traffic) []Moment {
-	control, candidate := r.judge.take(seen)
+	control, candidate := r.judge.take(now, seen)
 	r.minute = append(r.minute, sixtieth{now, candidate, control + candidate})
 	r.minute = slices.DeleteFunc(r.minute, func(s sixtieth) bool { return now.Sub(s.at) >= time.Minute })
 	if r.Done() {
@@ -102,6 +102,9 @@ func (r *Rollout) Tick(now time.Time, seen *Seen, t Traffic) []Moment {
 		r.verdict, r.why = Insufficient, r.wants(now)
 	default:
 		r.verdict, r.why = Pass, fmt.Sprintf("stage %d of %d passed after %s and %d requests", r.stage+1, len(r.cfg.Stages), age.Round(time.Second), r.seen)
+		if m := r.judge.unseen(); m != "" {
+			r.why += ", though hardly any were of " + m
+		}
 		r.next(now, "", r.why)
 	}
 	return slices.Clone(r.timeline[min(old, len(r.timeline)):])

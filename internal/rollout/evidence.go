@@ -15,6 +15,10 @@ const (
 	most = 3.0
 	// least is how many requests of the candidate a failure rests on.
 	least = 10
+	// few is how many requests of one workload are weighed together, or what comes in
+	// during soon: a workload by itself is not looked at every second.
+	few  = 5
+	soon = 10 * time.Second
 	// linger is how long a block waits for requests of the control.
 	linger = time.Minute
 	// sure is how many standard deviations the rate of a workload before the rollout
@@ -110,7 +114,7 @@ func (e *evidence) add(o evidence) {
 // take adds what came in, control first, and returns its evidence once there is
 // something of both versions. Without a control it goes by what is usual: at once
 // when there is none, and after a while when nothing of it came in.
-func (b *block) take(now time.Time, k kind, sides [2]side, margin float64, how pairing) (e evidence) {
+func (b *block) take(now time.Time, k kind, sides [2]side, margin, atLeast float64, how pairing) (e evidence) {
 	if b.since.IsZero() {
 		b.since = now
 	}
@@ -118,9 +122,10 @@ func (b *block) take(now time.Time, k kind, sides [2]side, margin float64, how p
 		b.ctl.add(sides[0])
 	}
 	b.cand.add(sides[1])
-	old := now.Sub(b.since) >= linger
+	age := now.Sub(b.since)
+	old := age >= linger
 	switch {
-	case b.cand.n == 0 && !old, b.cand.n > 0 && b.ctl.n == 0 && how != alone && !old:
+	case b.cand.n < atLeast && age < soon, b.cand.n == 0 && !old, b.cand.n > 0 && b.ctl.n == 0 && how != alone && !old:
 		return e
 	case b.cand.n == 0, b.ctl.n == 0 && how != alone && k == relabelled:
 		// Nothing to weigh.
@@ -173,17 +178,27 @@ func (b *block) nearest(l line, rate, worse float64) float64 {
 		return rate
 	}
 	low, high := max(1e-9, -l.c/l.r), min(1-1e-9, (1-l.c)/l.r)
-	for range 40 {
-		mid := (low + high) / 2
-		same := min(max(l.c+l.r*mid, 1e-9), 1-1e-9)
-		slope := b.ctl.n*(mid-rate)/(mid*(1-mid)) + b.cand.n*l.r*(same-worse)/(same*(1-same))
+	x := min(max(rate, low), high)
+	for range 50 { // Newton's method, kept between bounds
+		same := min(max(l.c+l.r*x, 1e-9), 1-1e-9)
+		u, v := b.ctl.n/(x*(1-x)), b.cand.n*l.r/(same*(1-same))
+		slope := u*(x-rate) + v*(same-worse)
 		if slope > 0 {
-			high = mid
+			high = x
 		} else {
-			low = mid
+			low = x
 		}
+		bend := u*(1-(x-rate)*(1-2*x)/(x*(1-x))) + l.r*v*(1-(same-worse)*(1-2*same)/(same*(1-same)))
+		next := x - slope/bend
+		if !(next > low && next < high) {
+			next = (low + high) / 2
+		}
+		if math.Abs(next-x) <= 1e-9*x {
+			return next
+		}
+		x = next
 	}
-	return (low + high) / 2
+	return x
 }
 
 // mean is the logarithm of the mean of what the logarithms stand for.

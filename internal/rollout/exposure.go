@@ -34,15 +34,10 @@ func (e *Exposure) Arm(workload string, u float64) event.Arm {
 // Reaches reports that calls at targets of a region see the new version.
 func (e *Exposure) Reaches(region string) bool { return e.regions == nil || e.regions[region] }
 
-// pairing is what the candidate's requests of a workload are compared with.
-func (e *Exposure) pairing(workload string) pairing {
-	switch {
-	case e.regions != nil, !e.all && !e.whole[workload]:
-		return paired
-	case e.all:
-		return alone
-	}
-	return others
+// both reports that a workload may have requests of both versions at the same
+// time.
+func (e *Exposure) both(workload string) bool {
+	return e.regions != nil || !e.all && !e.whole[workload]
 }
 
 // exposed are the workloads that the new version serves whole, by name.
@@ -74,6 +69,9 @@ func (e *Exposure) widen(version string, s Stage, t Traffic) *Exposure {
 		}
 		return n
 	}
+	if n.split != "" && t.Workloads[n.split] <= 0 {
+		n.whole[n.split], n.split, n.part = true, "", 0 // nothing comes of it
+	}
 	total, left := 0.0, 0.0
 	order := inOrder(version, t)
 	for _, w := range order {
@@ -95,7 +93,9 @@ func (e *Exposure) widen(version string, s Stage, t Traffic) *Exposure {
 			}
 		}
 	}
-	n.divide(order, left)
+	if left > 0.01*s.Share*total {
+		n.divide(order, left)
+	}
 	return n
 }
 
@@ -131,7 +131,7 @@ func (e *Exposure) divide(order []load, left float64) {
 			one = w
 		}
 	}
-	if one == nil || left <= 0 {
+	if one == nil {
 		return
 	}
 	e.part = min(1, e.share(one.name)+left/one.rate)

@@ -88,10 +88,14 @@ type group struct {
 type judge struct {
 	cfg    Config
 	groups []*group // by model
+	known  int      // strata
 	pool   [kinds]evidence
-	memory [arms]track
+	memory [arms]held
 	look   int64 // times to first content at which they are compared next
 	slow   Measure
+	// weight is what was made of so many samples of memory.
+	weight  Measure
+	weighed int
 }
 
 // firstLook is how many times to first content of the candidate must be known
@@ -100,18 +104,27 @@ const firstLook = 64
 
 func newJudge(c Config) *judge { return &judge{cfg: c, look: firstLook} }
 
-// stratum finds or makes the entry of a pair.
+// stratum finds or makes the entry of a pair. What is beyond the bound is judged
+// together.
 func (j *judge) stratum(k cellKey) *stratum {
 	i, ok := slices.BinarySearchFunc(j.groups, k.model, func(g *group, m string) int { return cmp.Compare(g.model, m) })
-	if !ok {
+	at := 0
+	if ok {
+		g := j.groups[i]
+		if at, ok = slices.BinarySearchFunc(g.of, k.workload, func(s *stratum, w string) int { return cmp.Compare(s.key.workload, w) }); ok {
+			return g.of[at]
+		}
+	}
+	if j.known >= maxCells && k != (cellKey{}) {
+		return j.stratum(cellKey{})
+	}
+	j.known++
+	if i == len(j.groups) || j.groups[i].model != k.model {
 		j.groups = slices.Insert(j.groups, i, &group{model: k.model})
 	}
 	g := j.groups[i]
-	i, ok = slices.BinarySearchFunc(g.of, k.workload, func(s *stratum, w string) int { return cmp.Compare(s.key.workload, w) })
-	if !ok {
-		g.of = slices.Insert(g.of, i, &stratum{key: k})
-	}
-	return g.of[i]
+	g.of = slices.Insert(g.of, at, &stratum{key: k})
+	return g.of[at]
 }
 
 func (j *judge) strata(yield func(*stratum) bool) {
@@ -124,19 +137,19 @@ func (j *judge) strata(yield func(*stratum) bool) {
 	}
 }
 
-// take moves what was seen into the strata and empties it. What the candidate's
-// requests came to of a workload that is no longer known apart is counted with the
-// rest.
-func (j *judge) take(seen *Seen) (control, candidate int64) {
+// take moves what was seen into the strata and empties it.
+func (j *judge) take(now time.Time, seen *Seen) (control, candidate int64) {
 	for s := range j.strata {
 		s.tick = [arms]counts{}
 	}
 	for k, c := range seen.cells { // the order does not matter: each has a place of its own
-		if !c.busy {
+		if !c.busy && c.counts == ([arms]counts{}) {
 			continue
 		}
 		s := j.stratum(k)
-		s.tick = c.counts
+		for a := range arms {
+			s.tick[a].add(&c.counts[a])
+		}
 		s.base.add(&c.counts[event.NoArm])
 		for _, t := range c.times[event.NoArm].all() {
 			s.baseline.add(t)
@@ -150,10 +163,8 @@ func (j *judge) take(seen *Seen) (control, candidate int64) {
 		control += c.counts[event.Control].distinct()
 		candidate += c.counts[event.Candidate].distinct()
 	}
-	for a := range j.memory {
-		for _, x := range seen.memory[a].all() {
-			j.memory[a].add(x)
-		}
+	for a, n := range [arms]int64{event.Control: control, event.Candidate: candidate} {
+		j.memory[a].take(now, seen.memory[a].all(), n)
 	}
 	seen.clear()
 	return control, candidate
@@ -207,6 +218,17 @@ func (c *counts) side(k kind, now *counts, common float64) side {
 	return side{n: n, bad: bad, usual: n * rate, wrong: n * math.Sqrt(rate*(1-rate)/(m+doubt+1))}
 }
 
+// pairing is what the candidate's requests of a stratum are compared with.
+func (s *stratum) pairing(e *Exposure) pairing {
+	switch {
+	case e.both(s.key.workload) && (!e.all || s.stage[event.Control].distinct() > 0):
+		return paired
+	case e.all:
+		return alone
+	}
+	return others
+}
+
 // weigh weighs what came in of a model, and returns the evidence that is new.
 func (g *group) weigh(now time.Time, k kind, margin float64, e *Exposure, all side) (pool evidence) {
 	var control, whole side
@@ -219,22 +241,24 @@ func (g *group) weigh(now time.Time, k kind, margin float64, e *Exposure, all si
 		control = all // nobody else uses the model
 	}
 	for _, s := range g.of {
-		how, own := e.pairing(s.key.workload), s.sides[k]
+		how, own := s.pairing(e), s.sides[k]
+		atLeast := 0.0
 		if how != paired {
+			atLeast = few
 			whole.join(own[1])
 			own[0] = control
 		}
-		more := s.pend[k].take(now, k, own, margin, how)
+		more := s.pend[k].take(now, k, own, margin, atLeast, how)
 		s.found[k].add(more)
 		if how == paired {
 			pool.add(more)
 		}
 	}
 	how := others
-	if e.all && e.regions == nil {
+	if e.all {
 		how = alone
 	}
-	pool.add(g.pend[k].take(now, k, [2]side{control, whole}, margin, how))
+	pool.add(g.pend[k].take(now, k, [2]side{control, whole}, margin, 0, how))
 	return pool
 }
 
@@ -254,5 +278,5 @@ func (j *judge) again() {
 	for _, g := range j.groups {
 		g.pend = [kinds]block{}
 	}
-	*j = judge{cfg: j.cfg, groups: j.groups, look: firstLook}
+	*j = judge{cfg: j.cfg, groups: j.groups, known: j.known, look: firstLook}
 }

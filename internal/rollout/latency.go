@@ -8,15 +8,14 @@ import (
 	"github.com/hourthree/hourthree/internal/event"
 )
 
-// What times to first content must differ by: Kayenta's effect of 25 % and its
-// confidence of 0.98, which is spent over ten looks.
+// What times to first content must differ by: Kayenta's effect of 25 %. Its
+// confidence of 0.98 is for one comparison; here the chance of 0.02 is spread over
+// two hundred, for a rollout looks at every doubling in each of its stages.
 const (
-	slower      = 1.25
-	slowChance  = 0.02 / 10
-	slowLeast   = 24 // of either version, of one workload
-	heldMore    = 1.5
-	heldBytes   = 64 << 10
-	trendChance = 1e-4
+	slower     = 1.25
+	slowChance = 0.02 / 200
+	slowLeast  = 24 // of either version, of one workload
+	thinned    = 1000
 )
 
 // content compares times to first content, at looks that lie farther and farther
@@ -35,27 +34,51 @@ func (j *judge) content(e *Exposure) Measure {
 	for j.look <= n {
 		j.look *= 2
 	}
-	drift := j.drift(e)
-	var now, was []float64
-	worst := Measure{}
-	for s := range j.strata {
-		a, b := s.centred(e, drift)
-		now, was = append(now, a...), append(was, b...)
-		if len(a) < slowLeast || len(b) < slowLeast {
-			continue
-		}
-		// With several places to look at each has a part of the chance.
-		m := compare(a, b, slowChance/10)
-		m.Text = fmt.Sprintf("workload %s, model %s: %s", s.key.workload, s.key.model, m.Text)
-		if m.Verdict == Fail && m.Candidate > worst.Candidate {
-			worst = m
-		}
-	}
-	j.slow = compare(now, was, slowChance)
-	if j.slow.Verdict != Fail && worst.Verdict == Fail {
-		j.slow = worst
-	}
+	j.slow = j.slowed(e)
 	return j.slow
+}
+
+// slowed is one look. Each workload has its part of the chance, so that many of them
+// make no more false alarms than few. Where a workload has one version only, it must
+// have become slower than before by more than the others have, and differ from what
+// the others have become as well.
+func (j *judge) slowed(e *Exposure) Measure {
+	type place struct {
+		*stratum
+		now, was []float64
+		how      pairing
+	}
+	var places []place
+	var now, was, apart []float64
+	others := j.others()
+	for s := range j.strata {
+		a, b := s.centred(e, others.drift)
+		now, was = append(now, a...), append(was, b...)
+		how := s.pairing(e)
+		if how != paired {
+			apart = append(apart, a...)
+		}
+		if len(a) >= slowLeast && len(b) >= slowLeast {
+			places = append(places, place{s, a, b, how})
+		}
+	}
+	m := compare(thin(now), thin(was), slowChance/2)
+	if m.Verdict == Fail && (len(apart) < len(now)/2 || others.slower(apart, slowChance/2)) {
+		return m
+	}
+	m.Verdict = ""
+	chance := slowChance / 4 / float64(len(places))
+	for _, p := range places {
+		if mannWhitney(p.now, p.was) > 10*chance {
+			continue // whatever lies far out
+		}
+		one := compare(p.now, p.was, chance)
+		if one.Verdict == Fail && (p.how == paired || others.slower(p.now, chance)) && (m.Verdict != Fail || one.Candidate > m.Candidate) {
+			m = one
+			m.Text = fmt.Sprintf("workload %s, model %s: %s", p.key.workload, p.key.model, m.Text)
+		}
+	}
+	return m
 }
 
 // compare is the verdict on two rows of logarithms. The figures are relative to
@@ -81,7 +104,7 @@ func compare(now, was []float64, chance float64) Measure {
 // has become slower since is taken off.
 func (s *stratum) centred(e *Exposure, drift float64) (now, was []float64) {
 	ref := s.times[event.Control].all()
-	if e.pairing(s.key.workload) == paired {
+	if s.pairing(e) == paired {
 		drift = 0
 	} else {
 		ref = s.baseline.all()
@@ -117,43 +140,44 @@ func ofSize(all []sample, size uint8) (out []float64) {
 	return out
 }
 
-// drift is by how much the workloads that have both a before and a control have
-// become slower, as a logarithm; getting faster is not held against anybody.
-func (j *judge) drift(e *Exposure) float64 {
-	var now, was []float64
-	for s := range j.strata {
-		a, b := centre(s.times[event.Control].all(), s.baseline.all(), 0)
-		now, was = append(now, a...), append(was, b...)
-	}
-	if len(now) < slowLeast || len(was) < slowLeast {
-		return 0
-	}
-	return max(0, shift(without(now), without(was)))
+// rest is what has become of the workloads that have both a before and a control.
+type rest struct {
+	drift float64   // by how much they have become slower, as a logarithm; 0 for faster
+	now   []float64 // without the drift
 }
 
-// held compares the memory that a request in flight holds: by how much it grows in
-// the stage, and, where both versions serve the same workload and nothing else, how
-// much it is.
-func (j *judge) held(e *Exposure) Measure {
-	now, was := j.memory[event.Candidate].all(), j.memory[event.Control].all()
-	m := Measure{Name: "memory", N: int64(len(now)), M: int64(len(was))}
-	if len(now) == 0 {
-		m.Text = "nothing was seen of it"
-		return m
+func (j *judge) others() (r rest) {
+	var was []float64
+	for s := range j.strata {
+		a, b := centre(s.times[event.Control].all(), s.baseline.all(), 0)
+		r.now, was = append(r.now, a...), append(was, b...)
 	}
-	a, b := slices.Sorted(slices.Values(now)), slices.Sorted(slices.Values(was))
-	m.Candidate, m.Control = quantile(a, 0.5), quantile(b, 0.5)
-	m.Text = fmt.Sprintf("%.0f KiB for a request in flight, under the version before %.0f KiB", m.Candidate/1024, m.Control/1024)
-	p, rise := trend(now)
-	_, usual := trend(was)
-	if least := max(heldBytes, m.Control/2); p < trendChance && rise-max(0, usual) >= least {
-		m.Verdict = Fail
-		m.Text = fmt.Sprintf("memory of a request in flight grew by %.0f KiB, under the version before by %.0f KiB", rise/1024, usual/1024)
-		return m
+	if len(r.now) < slowLeast || len(was) < slowLeast {
+		return rest{}
 	}
-	if e.any() && !e.all && len(e.whole) == 0 && len(now) >= slowLeast && len(was) >= slowLeast &&
-		m.Candidate >= m.Control*heldMore+heldBytes && mannWhitney(now, was) < trendChance {
-		m.Verdict = Fail
+	r.now = thin(r.now)
+	r.drift = max(0, shift(without(r.now), without(thin(was))))
+	for i := range r.now {
+		r.now[i] -= r.drift
 	}
-	return m
+	return r
+}
+
+// slower reports that times without the drift lie above those of the others, or
+// that there are no others.
+func (r *rest) slower(now []float64, chance float64) bool {
+	return len(r.now) == 0 || compare(thin(now), r.now, chance).Verdict == Fail
+}
+
+// thin leaves some thousand of many numbers, evenly.
+func thin(a []float64) []float64 {
+	step := len(a)/thinned + 1
+	if step == 1 {
+		return a
+	}
+	out := make([]float64, 0, thinned)
+	for i := 0; i < len(a); i += step {
+		out = append(out, a[i])
+	}
+	return out
 }

@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
@@ -14,6 +15,9 @@ const (
 	mixBits   = 0.05
 	mixChance = 1e-6
 	mixLeast  = 30 // of either version
+	// fewChance is how unlikely it must be that so few refusals for capacity came by
+	// chance.
+	fewChance = 0.01
 )
 
 // measures are the comparisons of a stage, always the same in the same order.
@@ -22,7 +26,10 @@ func (j *judge) measures(e *Exposure, enough bool) []Measure {
 	for k := range kinds {
 		out = append(out, j.share(k, e))
 	}
-	out = append(out, j.mix(e), j.content(e), j.held(e))
+	out = append(out, j.mix(e), j.content(e), j.inFlight(e))
+	if mix := &out[kinds]; mix.Verdict == Fail && j.moved(e) { // the same by another name
+		out[relabelled].Verdict = Fail
+	}
 	for i := range out {
 		m := &out[i]
 		switch {
@@ -82,7 +89,7 @@ func (j *judge) share(k kind, e *Exposure) Measure {
 
 // against is what a candidate's requests are shown next to.
 func (s *stratum) against(e *Exposure) *counts {
-	if e.pairing(s.key.workload) == paired {
+	if s.pairing(e) == paired {
 		return &s.stage[event.Control]
 	}
 	if s.base.distinct() < 5*doubt && s.lately.distinct() > 0 {
@@ -116,7 +123,7 @@ func (j *judge) moved(e *Exposure) bool {
 	var n, full, broken, wasFull, wasBroken float64
 	for s := range j.strata {
 		c, o := &s.stage[event.Candidate], s.against(e)
-		a, b := total(row(&c.first)), total(row(&o.first))
+		a, b := calls(c), calls(o)
 		if a == 0 || b == 0 {
 			continue
 		}
@@ -127,13 +134,13 @@ func (j *judge) moved(e *Exposure) bool {
 		wasBroken += a * float64(o.first[fault.Outage]) / b
 	}
 	fell, rose := wasFull-full, broken-wasBroken
-	return n > 0 && fell > 0.002*n && rose >= fell/2
+	chance := chiSquareTail(2*wasFull, 2*int(full)+2) // of so few, by Poisson's distribution
+	return n > 0 && fell > 0.002*n && rose >= fell/2 && chance < fewChance
 }
 
 // row are the classes of calls by which mixes are compared: a caller that leaves is
 // nobody's doing.
-func row(c *[classes]uint32) []float64 {
-	out := make([]float64, classes)
+func row(c *[classes]uint32) (out mixture) {
 	for i, n := range c {
 		if i != int(fault.Canceled) {
 			out[i] = float64(n)
@@ -142,18 +149,26 @@ func row(c *[classes]uint32) []float64 {
 	return out
 }
 
+type mixture [classes]float64
+
+func (m *mixture) total() float64 { return total(m[:]) }
+
+func calls(c *counts) (n float64) {
+	for _, k := range c.first {
+		n += float64(k)
+	}
+	return n
+}
+
 // mix compares the classes of what came of requests and of first calls. Where a
 // workload has one version only, it must differ both from what is usual for it and
 // from what others have at the same time.
 func (j *judge) mix(e *Exposure) Measure {
 	m := Measure{Name: "class_mix", Text: "the classes of errors are alike"}
 	for _, g := range j.groups {
-		var control counts
+		now, was := g.control()
 		for _, s := range g.of {
-			control.add(&s.stage[event.Control])
-		}
-		for _, s := range g.of {
-			one := s.mix(e, &control)
+			one := s.mix(e, now, was)
 			if one.N > 0 && (one.Verdict == Fail && m.Verdict != Fail || one.Verdict == m.Verdict && one.Candidate >= m.Candidate) {
 				m = one
 			}
@@ -162,52 +177,128 @@ func (j *judge) mix(e *Exposure) Measure {
 	return m
 }
 
-func (s *stratum) mix(e *Exposure, others *counts) Measure {
-	m := Measure{Name: "class_mix", Text: "the classes of errors are alike"}
-	c := &s.stage[event.Candidate]
-	if c.distinct() < mixLeast {
+// control is what the control of a model has come to in the stage, and what was
+// usual for the same workloads, in the same proportions.
+func (g *group) control() (now, was [2]mixture) {
+	for _, s := range g.of {
+		for i, of := range rows {
+			a, b := row(of(&s.stage[event.Control])), row(of(&s.base))
+			n, m := a.total(), b.total()
+			for c := range a {
+				now[i][c] += a[c]
+				if m > 0 {
+					was[i][c] += b[c] / m * n
+				}
+			}
+		}
+	}
+	return now, was
+}
+
+// rows are what mixes are made of: what came of requests, and of first calls.
+var rows = [2]func(*counts) *[classes]uint32{
+	func(c *counts) *[classes]uint32 { return &c.class }, func(c *counts) *[classes]uint32 { return &c.first },
+}
+
+// along is a mix that has changed as the control has: what the control has lost in
+// whole answers is lost, and goes where it went there.
+func (m mixture) along(now, was *mixture) mixture {
+	n, before, all := now.total(), was.total(), m.total()
+	if n == 0 || before == 0 || now[fault.OK] == 0 || was[fault.OK] == 0 {
 		return m
 	}
-	refs := []*counts{&s.stage[event.Control]}
-	if e.pairing(s.key.workload) != paired {
-		refs = []*counts{&s.base, others}
+	keep := min(1, now[fault.OK]/n/(was[fault.OK]/before))
+	var gained mixture
+	for c := range m {
+		gained[c] = max(0, now[c]/n-keep*was[c]/before)
 	}
-	for _, of := range []func(*counts) *[classes]uint32{
-		func(c *counts) *[classes]uint32 { return &c.class }, func(c *counts) *[classes]uint32 { return &c.first },
-	} {
-		now, failed, compared, bits := row(of(c)), true, 0, 1.0
-		var last []float64
-		for _, ref := range refs {
-			was := row(of(ref))
-			if total(was) < mixLeast || total(now) < mixLeast {
-				continue
-			}
-			compared++
-			last = was
-			d := divergence(now, was)
-			bits = min(bits, d)
-			failed = failed && d > mixBits && gTest(now, was) < mixChance
+	gained[fault.OK] = 0
+	sum := max(gained.total(), 1e-9)
+	for c := range m {
+		m[c] = m[c]*keep + gained[c]/sum*(1-keep)*all
+	}
+	return m
+}
+
+func (s *stratum) mix(e *Exposure, ctlNow, ctlWas [2]mixture) Measure {
+	m := Measure{Name: "class_mix", Text: "the classes of errors are alike"}
+	if s.stage[event.Candidate].distinct() < mixLeast {
+		return m
+	}
+	before := s.base
+	if e.all {
+		before.add(&s.lately)
+	}
+	for i, of := range rows {
+		now, base := row(of(&s.stage[event.Candidate])), row(of(&before))
+		refs := []mixture{row(of(&s.stage[event.Control]))}
+		if s.pairing(e) != paired {
+			refs = []mixture{base, ctlNow[i], base.along(&ctlNow[i], &ctlWas[i])}
 		}
-		if compared == 0 || m.N > 0 && bits < m.Candidate {
+		one := now.compare(refs)
+		if one.N == 0 || m.N > 0 && one.Candidate <= m.Candidate && one.Verdict != Fail {
 			continue
 		}
-		m.Candidate, m.N, m.M = bits, int64(total(now)), int64(total(last))
-		if failed {
+		m.Candidate, m.N, m.M = one.Candidate, one.N, one.M
+		if one.Verdict == Fail {
 			m.Verdict = Fail
-			m.Text = fmt.Sprintf("workload %s, model %s: the classes differ by %.3f bits: %s", s.key.workload, s.key.model, bits, differ(now, last))
+			m.Text = fmt.Sprintf("workload %s, model %s: the classes differ by %.3f bits: %s", s.key.workload, s.key.model, one.Candidate, one.Text)
 			return m
 		}
 	}
 	return m
 }
 
+// compare is a failure where a mix differs from each of some that it is held
+// against and of which enough is known.
+func (m *mixture) compare(refs []mixture) (out Measure) {
+	n, failed, bits := m.total(), true, 1.0
+	for i := range refs {
+		ref := &refs[i]
+		if ref.total() < mixLeast || n < mixLeast {
+			continue
+		}
+		d := divergence(m[:], ref[:])
+		failed = failed && d > mixBits && gTest(m[:], ref[:]) < mixChance
+		if bits = min(bits, d); bits == d {
+			risen, text := differ(m, ref)
+			failed = failed && risen != fault.OK // to become better is no fault
+			out = Measure{N: int64(n), M: int64(ref.total()), Candidate: d, Text: text}
+		}
+	}
+	if failed && out.N > 0 {
+		out.Verdict = Fail
+	}
+	return out
+}
+
 // differ names the class whose share has risen most.
-func differ(now, was []float64) string {
+func differ(now, was *mixture) (fault.Class, string) {
 	most, at := -1.0, 0
 	for i := range now {
-		if d := now[i]/total(now) - was[i]/total(was); d > most {
+		if d := now[i]/now.total() - was[i]/was.total(); d > most {
 			most, at = d, i
 		}
 	}
-	return fmt.Sprintf("%s %s, before %s", fault.Class(at), percent(now[at]/total(now)), percent(was[at]/total(was)))
+	return fault.Class(at), fmt.Sprintf("%s %s, before %s", fault.Class(at), percent(now[at]/now.total()), percent(was[at]/was.total()))
+}
+
+// unseen names the models that the control has used and the candidate hardly has:
+// the stage proves nothing about them (HT-0004).
+func (j *judge) unseen() string {
+	var names []string
+	for _, g := range j.groups {
+		var control, candidate int64
+		for _, s := range g.of {
+			control += s.stage[event.Control].distinct()
+			candidate += s.stage[event.Candidate].distinct()
+		}
+		if control >= 10*least && candidate < least {
+			names = append(names, "model "+g.model)
+		}
+	}
+	if len(names) > 3 {
+		names = append(names[:3], fmt.Sprintf("%d more", len(names)-3))
+	}
+	return strings.Join(names, ", ")
 }

@@ -12,11 +12,11 @@ const (
 	classes = int(fault.Overload) + 1
 	arms    = int(event.Candidate) + 1
 	sizes   = 7
-	// maxCells bounds how many pairs of a workload and a model are told apart.
-	// What is beyond is counted together.
+	// maxCells bounds how many pairs of a workload and a model are told apart, and so
+	// what a Seen keeps: 4 MB. What is beyond is counted together.
 	maxCells = 1024
 	// kept is how many times to first content are kept of one pair and arm.
-	kept = 64
+	kept = 128
 	// mostExtra is up to how many calls beyond the first are counted of a request.
 	mostExtra = 4
 	// memories is how many samples of memory are kept of an arm.

@@ -1,174 +1,211 @@
 package rollout
 
 import (
-	"fmt"
-	"math/rand/v2"
+	"flag"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/event"
-	"github.com/hourthree/hourthree/internal/fault"
 )
 
-var start = time.Date(2026, 5, 29, 9, 0, 0, 0, time.UTC)
+// rollouts is of how many the rates of errors are measured: the figures in the
+// package documentation are of 10,000.
+var rollouts = flag.Int("rollouts", 60, "simulated rollouts for each rate of errors")
 
-// kindOf is what one version does to a request.
-type behaviour struct {
-	outage, capacity, client float64 // shares of first calls
-	calls                    int     // 1 for none extra
-	content                  time.Duration
-	leak                     int64 // bytes a request
-}
+type rule = func(workload string, arm event.Arm, at time.Duration) behaviour
 
-// world is a stream of requests, without a router.
-type world struct {
-	rnd       *rand.Rand
-	workloads []string
-	rate      float64 // requests a second, of all of them
-	skew      bool    // the first has a half of the traffic
-	of        func(workload string, arm event.Arm, at time.Duration) behaviour
-	held      [arms]int64
-	hit       map[string]bool
-	candidate int64
-}
-
-func (w *world) traffic() Traffic {
-	t := Traffic{Workloads: map[string]float64{}}
-	for i, name := range w.workloads {
-		t.Workloads[name] = w.rate * w.share(i)
-	}
-	return t
-}
-
-func (w *world) share(i int) float64 {
-	n := float64(len(w.workloads))
-	if !w.skew || n == 1 {
-		return 1 / n
-	}
-	if i == 0 {
-		return 0.5
-	}
-	return 0.5 / (n - 1)
-}
-
-func (w *world) pick() string {
-	u := w.rnd.Float64()
-	for i, name := range w.workloads {
-		if u -= w.share(i); u < 0 {
-			return name
+// candidateIs is a version that does otherwise than the one before.
+func candidateIs(change func(*behaviour)) rule {
+	return func(w string, a event.Arm, at time.Duration) behaviour {
+		b := usualRun(w, a, at)
+		if a == event.Candidate {
+			change(&b)
 		}
-	}
-	return w.workloads[len(w.workloads)-1]
-}
-
-// fill runs d of traffic into seen.
-func (w *world) fill(seen *Seen, e *Exposure, at, d time.Duration) {
-	n := poisson(w.rnd, w.rate*d.Seconds())
-	for range n {
-		name := w.pick()
-		arm := e.Arm(name, w.rnd.Float64())
-		w.request(seen, name, arm, at)
-	}
-	for _, arm := range []event.Arm{event.Control, event.Candidate} {
-		seen.Memory(arm, 200<<10+w.held[arm]+int64(w.rnd.IntN(100<<10)))
+		return b
 	}
 }
 
-func (w *world) request(seen *Seen, name string, arm event.Arm, at time.Duration) {
-	b := w.of(name, arm, at)
-	r := event.Request{Workload: name, Model: "m", Target: "a/m", Class: fault.OK, Attempts: max(1, b.calls), Arm: arm, BytesIn: 500 << w.rnd.IntN(5)}
-	switch u := w.rnd.Float64(); {
-	case u < b.outage:
-		r.Class = fault.Outage
-	case u < b.outage+b.capacity:
-		r.Class = fault.Capacity
-	case u < b.outage+b.capacity+b.client:
-		r.Class = fault.Client
-	default:
-		c := b.content
-		if c == 0 {
-			c = 400 * time.Millisecond
+// relabelling is that of 29 May 2026: what is refused for capacity reaches the
+// router as a server fault.
+func relabelling(full float64) rule {
+	return func(_ string, a event.Arm, _ time.Duration) behaviour {
+		if a == event.Candidate {
+			return behaviour{outage: 0.008 + full, client: 0.01}
 		}
-		r.Content = time.Duration(float64(c) * (1 + float64(r.BytesIn)/4000) * exp(0.5*w.rnd.NormFloat64()))
+		return behaviour{outage: 0.008, capacity: full, client: 0.01}
 	}
-	if arm == event.Candidate {
-		w.candidate++
-		w.hit[name] = true
-	}
-	w.held[arm] += b.leak
-	seen.Attempt(&event.Attempt{Workload: name, Model: "m", Target: "a/m", Number: 1, Class: r.Class, Arm: arm})
-	seen.Request(&r)
 }
 
-type end struct {
-	r     *Rollout
-	after time.Duration
-}
-
-// run plays a rollout until it is over or some stages are through.
-func (w *world) run(c Config, history, tick, limit time.Duration, stages int) end {
-	w.hit = map[string]bool{}
-	seen := &Seen{}
-	w.fill(seen, nil, 0, history)
-	seen.memory = [arms]track{}
-	r := New(c, fmt.Sprint("v", w.rnd.Uint64()), "v0", nil, w.traffic(), start)
-	at := time.Duration(0)
-	for !r.Done() && at < limit && r.stage < stages {
-		at += tick
-		w.fill(seen, r.Exposure(), at, tick)
-		r.Tick(start.Add(at), seen, w.traffic())
-	}
-	return end{r, at}
-}
-
-func names(n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = fmt.Sprintf("w%02d", i)
-	}
-	return out
-}
-
-func newWorld(seed uint64, n int, rate float64, of func(string, event.Arm, time.Duration) behaviour) *world {
-	return &world{rnd: rand.New(rand.NewPCG(seed, 1)), workloads: names(n), rate: rate, of: of}
-}
-
-func usualRun(_ string, _ event.Arm, _ time.Duration) behaviour {
-	return behaviour{outage: 0.008, capacity: 0.01, client: 0.01}
-}
-
-func TestFaults(t *testing.T) {
-	only := func(b behaviour) func(string, event.Arm, time.Duration) behaviour {
-		return func(w string, a event.Arm, at time.Duration) behaviour {
-			if a == event.Candidate {
-				return b
-			}
-			return usualRun(w, a, at)
-		}
-	}
+// Versions that would be outages are taken back, at the first stage but for those
+// whose harm is too small to show in a thousand requests.
+func TestHarmIsTakenBack(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		of   func(string, event.Arm, time.Duration) behaviour
-		want string
+		name  string
+		of    rule
+		why   []string
+		stage int
 	}{
-		{"D05", only(behaviour{client: 0.75, capacity: 0.15}), ""},
-		{"slow", only(behaviour{outage: 0.008, capacity: 0.01, client: 0.01, content: 800 * time.Millisecond}), ""},
-		{"relabelled", func(w string, a event.Arm, at time.Duration) behaviour {
-			if a == event.Candidate {
-				return behaviour{outage: 0.058, client: 0.01}
-			}
-			return behaviour{outage: 0.008, capacity: 0.05, client: 0.01}
-		}, ""},
-		{"worse2", only(behaviour{outage: 0.028, capacity: 0.01, client: 0.01}), ""},
-		{"worse5", only(behaviour{outage: 0.058, capacity: 0.01, client: 0.01}), ""},
-		{"calls", only(behaviour{outage: 0.008, capacity: 0.01, client: 0.01, calls: 3}), ""},
-		{"leak", only(behaviour{outage: 0.008, capacity: 0.01, client: 0.01, leak: 1 << 20}), ""},
-		{"equal", usualRun, ""},
+		{"D05: 75 % 400, 15 % 429", candidateIs(func(b *behaviour) { b.client, b.capacity, b.outage = 0.75, 0.15, 0 }), []string{"client"}, 0},
+		{"29 May, 5 % of the calls", relabelling(0.05), []string{"relabelled"}, 0},
+		{"29 May, 25 % of the calls", relabelling(0.25), []string{"relabelled"}, 0},
+		{"5 points worse", candidateIs(func(b *behaviour) { b.outage += 0.05 }), []string{"success"}, 0},
+		{"2 points worse", candidateIs(func(b *behaviour) { b.outage += 0.02 }), []string{"success"}, 4},
+		{"15 % more 429", candidateIs(func(b *behaviour) { b.capacity += 0.15 }), []string{"success", "capacity", "class_mix"}, 0},
+		{"twice the first content", candidateIs(func(b *behaviour) { b.content = 800 * time.Millisecond }), []string{"first_content"}, 0},
+		{"3 calls instead of 1", candidateIs(func(b *behaviour) { b.calls = 3 }), []string{"amplification_out"}, 0},
+		{"1 MiB left by each request", candidateIs(func(b *behaviour) { b.leak = 1 << 20 }), []string{"memory"}, 0},
+		{"half of all come again", candidateIs(func(b *behaviour) { b.again = 0.5 }), []string{"amplification_in"}, 0},
 	} {
-		for seed := range uint64(3) {
-			w := newWorld(seed, 20, 20, c.of)
-			e := w.run(DefaultConfig(), time.Hour, time.Second, 12*time.Hour, 10)
-			t.Logf("%-10s %-9s stage %d after %v, %d requests, %d workloads: %s", c.name, e.r.state, e.r.stage+1, e.after, w.candidate, len(w.hit), e.r.why)
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(3) {
+				w := newWorld(seed, 20, 20, c.of)
+				e := w.run(DefaultConfig(), time.Hour, time.Second, 6*time.Hour, 5)
+				t.Logf("%s at stage %d after %v, %d requests of %d workloads: %s", e.r.state, e.r.stage+1, e.after, w.candidate, len(w.hit), e.r.why)
+				named := false
+				for _, why := range c.why {
+					named = named || strings.HasPrefix(e.r.why, why+":")
+				}
+				if e.r.state != Reverted || e.r.stage > c.stage || !named {
+					t.Errorf("it is %s at stage %d: %s", e.r.state, e.r.stage+1, e.r.why)
+				}
+			}
+		})
+	}
+}
+
+// quick is a rollout of which thousands can be played: in three stages, a minute at
+// least and 500 requests each.
+func quick() Config {
+	c := DefaultConfig()
+	c.Stages, c.Bake, c.Requests = []Stage{{Share: 0.05}, {Share: 0.25}, {Share: 1}}, time.Minute, 500
+	return c
+}
+
+// rate plays many rollouts and returns the share of which something holds.
+func rate(t *testing.T, n int, make func(seed uint64) *world, c Config, stages int, holds func(end) bool) float64 {
+	t.Helper()
+	var hit, next atomic.Int64
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for seed := next.Add(1); seed <= int64(n); seed = next.Add(1) {
+				if e := make(uint64(1000+seed)).run(c, 10*time.Minute, 10*time.Second, 12*time.Hour, stages); holds(e) && hit.Add(1) < 6 {
+					t.Logf("seed %d: %s at stage %d: %s", seed, e.r.state, e.r.stage+1, e.r.why)
+				}
+				if seed%1000 == 0 {
+					t.Logf("%d of %d so far", hit.Load(), seed)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	share := float64(hit.Load()) / float64(n)
+	t.Logf("%d of %d: %.3f %%", hit.Load(), n, 100*share)
+	return share
+}
+
+func reverted(e end) bool { return e.r.state == Reverted }
+
+// Equal versions are hardly ever taken back: of ten thousand whole rollouts that is
+// measured with -rollouts=10000.
+func TestEqualVersionsPass(t *testing.T) {
+	t.Parallel()
+	many := func(seed uint64) *world {
+		w := newWorld(seed, 5, 20, usualRun)
+		w.skew = seed%2 == 0
+		return w
+	}
+	if r := rate(t, *rollouts, many, quick(), 3, reverted); r > 0.01+2/float64(*rollouts) {
+		t.Errorf("%v of the rollouts of equal versions are taken back", r)
+	}
+}
+
+// A version with five points more failures hardly ever passes its first stage.
+func TestFivePointsAreNotMissed(t *testing.T) {
+	t.Parallel()
+	worse := func(seed uint64) *world {
+		return newWorld(seed, 5, 20, candidateIs(func(b *behaviour) { b.outage += 0.05 }))
+	}
+	missed := func(e end) bool { return !reverted(e) }
+	c := quick()
+	c.Requests = DefaultConfig().Requests
+	if r := rate(t, *rollouts, worse, c, 1, missed); r > 0.01+2/float64(*rollouts) {
+		t.Errorf("%v of the bad versions pass", r)
+	}
+}
+
+// A workload that has always failed a lot is not taken for a bad version, whether it
+// is exposed whole or in part, and neither is an outage that begins meanwhile.
+func TestNoisyNeighbours(t *testing.T) {
+	t.Parallel()
+	noisy := func(seed uint64) *world {
+		bad := names(5)[seed%5]
+		return newWorld(seed, 5, 20, func(w string, a event.Arm, at time.Duration) behaviour {
+			b := usualRun(w, a, at)
+			if w == bad {
+				b = behaviour{outage: 0.3, capacity: 0.1, client: 0.1, content: time.Second}
+			}
+			if seed%3 == 0 && at > 2*time.Minute && at < 9*time.Minute { // and the model is out, for all
+				b.outage += (1 - b.outage) * 0.4
+				b.content = 2 * max(b.content, 400*time.Millisecond)
+			}
+			return b
+		})
+	}
+	if r := rate(t, *rollouts, noisy, quick(), 3, reverted); r > 0.01+2/float64(*rollouts) {
+		t.Errorf("%v of the rollouts are taken back", r)
+	}
+}
+
+// When everything becomes slower as the rollout begins, that is not its doing.
+func TestEverybodyIsSlower(t *testing.T) {
+	c := quick()
+	c.Stages[0].Share = 0.5
+	for seed := range uint64(5) {
+		w := newWorld(seed, 8, 20, func(w string, a event.Arm, at time.Duration) behaviour {
+			b := usualRun(w, a, at)
+			if at > 0 {
+				b.content = 900 * time.Millisecond
+			}
+			return b
+		})
+		if e := w.run(c, 20*time.Minute, time.Second, time.Hour, 1); e.r.state != Baking || e.r.stage != 1 {
+			t.Errorf("it is %s at stage %d: %s", e.r.state, e.r.stage+1, e.r.why)
 		}
+	}
+}
+
+// A version that breaks one workload is not hidden by those that are well.
+func TestOneBrokenWorkload(t *testing.T) {
+	t.Parallel()
+	broken := func(seed uint64) *world {
+		bad := names(5)[seed%5]
+		return newWorld(seed, 5, 20, func(w string, a event.Arm, at time.Duration) behaviour {
+			b := usualRun(w, a, at)
+			if w == bad && a == event.Candidate {
+				b.outage = 0.3
+			}
+			return b
+		})
+	}
+	hidden := func(e end) bool { return !reverted(e) || !strings.Contains(e.r.why, ": workload ") }
+	if r := rate(t, *rollouts, broken, quick(), 3, hidden); r > 0.02+2/float64(*rollouts) {
+		t.Errorf("%v of the versions are not found out by that workload", r)
+	}
+}
+
+// With a request a minute there is nothing to go by: the stage fails when its
+// patience is over.
+func TestNoDataIsNoPass(t *testing.T) {
+	w := newWorld(1, 3, 1.0/60, usualRun)
+	e := w.run(DefaultConfig(), time.Hour, time.Second, 6*time.Hour, 5)
+	t.Logf("%s after %v: %s", e.r.state, e.after, e.r.why)
+	if e.r.state != Reverted || e.after != DefaultConfig().Patience || !strings.Contains(e.r.why, "no data is no pass") {
+		t.Errorf("it is %s after %v", e.r.state, e.after)
 	}
 }

@@ -116,9 +116,8 @@ func total(a []float64) (n float64) {
 // ties and for continuity.
 func mannWhitney(a, b []float64) float64 {
 	type value struct {
-		x    float64
-		of   int
-		rank float64
+		x  float64
+		of int
 	}
 	all := make([]value, 0, len(a)+len(b))
 	for _, x := range a {
