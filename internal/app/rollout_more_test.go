@@ -48,7 +48,7 @@ func TestRolloutKeepsLimits(t *testing.T) {
 		}
 		text, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != http.StatusOK || !strings.Contains(string(text), `hourthree_breaker_state{target="p/real@candidate"}`) || !strings.Contains(string(text), `hourthree_rollout_state{state="baking"} 1`) {
+		if resp.StatusCode != http.StatusOK || !strings.Contains(string(text), `hourthree_breaker_state{target="p/real@candidate"}`) || !strings.Contains(string(text), `hourthree_rollout_state{state="baking"} 1`) || !strings.Contains(string(text), `hourthree_rollout_requests_total{arm="candidate",class="ok"}`) {
 			t.Errorf("%d %.300s", resp.StatusCode, text) // a name that is there twice is an error
 		}
 		for r.rolled().State == rollout.Baking {

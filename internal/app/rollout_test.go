@@ -398,3 +398,22 @@ func TestRolloutReplaced(t *testing.T) {
 		}
 	})
 }
+
+// TestRolloutIsToldOf: what happens to a rollout is in the log, among the changes, and
+// among those that an outage is compared with.
+func TestRolloutIsToldOf(t *testing.T) {
+	old, next := upstream("old", answers("of old")), upstream("new", answers("of new"))
+	run(t, setup{upstreams: []*fake{old, next}, whole: pair{workloads: 2, to: "old", stages: quick}.yaml()}, func(r *rig) {
+		r.take(pair{workloads: 2, to: "new", stages: quick})
+		if err := r.app.HaltRollout("ada", "callers complain"); err != nil {
+			t.Fatal(err)
+		}
+		list := r.app.changes()
+		if len(list) != 2 || list[0].What != "rollout" || list[0].Who != "ada" || !strings.Contains(list[0].Why, "callers complain") || list[1].Who != byRollout {
+			t.Errorf("%+v", list)
+		}
+		if log := r.logs.String(); !strings.Contains(log, "callers complain") || !strings.Contains(log, "providers.p.base_url: http://old.test/v1 -> http://new.test/v1") || strings.Contains(log, "secret-of-p") {
+			t.Errorf("%s", log)
+		}
+	})
+}
