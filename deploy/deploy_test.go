@@ -26,6 +26,7 @@ import (
 	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/drill"
 	"github.com/hourthree/hourthree/internal/library"
+	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/telemetry"
 )
 
@@ -243,6 +244,7 @@ func TestRunbooks(t *testing.T) {
 	operator := admin.Handler(admin.Options{
 		State: func(time.Time) admin.State { return admin.State{} }, Limits: func(time.Time) admin.Limits { return admin.Limits{} },
 		Ready: func() error { return nil }, Metrics: http.NotFoundHandler(),
+		Rollout: admin.Rollout{Status: func(time.Time) (s rollout.Status, ok bool) { return s, ok }},
 	})
 	files, _ := filepath.Glob(runbooks + "/*.md")
 	for _, f := range files {
