@@ -195,6 +195,12 @@ func TestRolloutByRegion(t *testing.T) {
 		if s := r.rolled(); len(s.Stages) != 2 || len(s.Stages[0].Regions) != 1 || s.Stages[0].Regions[0] != "west" {
 			t.Fatalf("%+v", s.Stages)
 		}
+		next := r.app.gateway.Snapshot().Rollout.Next.Load()
+		for _, e := range next.Models["m"].Entries { // calls elsewhere speak for the version before
+			if region := e.Spec().Region; next.Upstreams[e.Target].Before != (region == "east") {
+				t.Errorf("a call in %s is counted for the wrong version", region)
+			}
+		}
 		seen := map[string]int{}
 		for _, g := range r.flow(4, 50*time.Millisecond, func(time.Duration) bool { return r.rolled().Stage == 1 }) {
 			r.good(g.answer, "of ")
