@@ -26,6 +26,7 @@ import (
 	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/drill"
 	"github.com/hourthree/hourthree/internal/library"
+	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/telemetry"
 )
 
@@ -65,6 +66,7 @@ func exported(t *testing.T) described {
 	d := described{}
 	telemetry.New(d, io.Discard)
 	telemetry.Gauges(d, func(time.Time) telemetry.Reading { return telemetry.Reading{} })
+	telemetry.Rollouts(d, func() telemetry.RolloutReading { return telemetry.RolloutReading{} })
 	telemetry.NewLog(io.Discard).Register(d)
 	telemetry.StoreErrors(d, nil)
 	telemetry.Webhooks(d, func() []telemetry.WebhookReading { return nil })
@@ -176,7 +178,7 @@ func rules(t *testing.T) []rule {
 }
 
 // yesOrNo are alerts that are no shares: a state, or whether there is anything.
-var yesOrNo = []string{"HourthreeTargetOpen", "HourthreeNoTargetClosed", "HourthreeRetryBudgetEmpty", "HourthreeQueueStanding", "HourthreeQuarantined", "HourthreeConfigRefused", "HourthreeWebhookFailing", "HourthreeMetricsAbsent"}
+var yesOrNo = []string{"HourthreeTargetOpen", "HourthreeNoTargetClosed", "HourthreeRetryBudgetEmpty", "HourthreeQueueStanding", "HourthreeQuarantined", "HourthreeConfigRefused", "HourthreeRolloutReverted", "HourthreeWebhookFailing", "HourthreeMetricsAbsent"}
 
 // TestAlerts: each has what a person needs at night, a page, both kinds of test,
 // and is a share.
@@ -244,6 +246,7 @@ func TestRunbooks(t *testing.T) {
 	operator := admin.Handler(admin.Options{
 		State: func(time.Time) admin.State { return admin.State{} }, Limits: func(time.Time) admin.Limits { return admin.Limits{} },
 		Ready: func() error { return nil }, Metrics: http.NotFoundHandler(),
+		Rollout: admin.Rollout{Status: func(time.Time) (s rollout.Status, ok bool) { return s, ok }},
 	})
 	files, _ := filepath.Glob(runbooks + "/*.md")
 	for _, f := range files {

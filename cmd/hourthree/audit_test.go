@@ -88,17 +88,21 @@ func matches(want, got []string) bool {
 	return len(got) > 0 && want[0] == got[0] && matches(want[1:], got[1:])
 }
 
-// TestTheAuditDocumentIsRight runs each command of docs/audit.md, one after the
-// other in one folder that has the examples: output and exit code are as it says.
-// With UPDATE_SCRIPTS=1 outputs without dots are written anew.
-func TestTheAuditDocumentIsRight(t *testing.T) {
-	data, err := os.ReadFile("../../docs/audit.md")
+// TestTheAuditDocumentIsRight runs each command of docs/audit.md.
+func TestTheAuditDocumentIsRight(t *testing.T) { documentIsRight(t, "docs/audit.md", 10) }
+
+// documentIsRight runs each command of a document, of which there are so many at
+// least, one after the other in one folder that has the examples: output and exit
+// code are as it says. With UPDATE_SCRIPTS=1 outputs without dots are written anew.
+func documentIsRight(t *testing.T, name string, least int) {
+	t.Helper()
+	data, err := os.ReadFile("../../" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := string(data)
 	list := examplesOf(text)
-	if len(list) < 10 {
+	if len(list) < least {
 		t.Fatalf("%d commands", len(list))
 	}
 	dir := t.TempDir()
@@ -112,7 +116,7 @@ func TestTheAuditDocumentIsRight(t *testing.T) {
 	for _, s := range list {
 		got, code := ran(t, dir, s.command)
 		if code != s.code {
-			t.Errorf("docs/audit.md:%d: %s: exit %s, want %s\n%s", s.line, s.command, code, s.code, got)
+			t.Errorf("%s:%d: %s: exit %s, want %s\n%s", name, s.line, s.command, code, s.code, got)
 		}
 		lines := strings.Split(strings.TrimRight(got, "\n"), "\n")
 		if got == "" {
@@ -125,10 +129,10 @@ func TestTheAuditDocumentIsRight(t *testing.T) {
 			text = strings.Replace(text, "$ "+s.command+"\n"+joined(s.want), "$ "+s.command+"\n"+joined(lines), 1)
 			continue
 		}
-		t.Errorf("docs/audit.md:%d: %s prints\n%s\nwant\n%s", s.line, s.command, got, strings.Join(s.want, "\n"))
+		t.Errorf("%s:%d: %s prints\n%s\nwant\n%s", name, s.line, s.command, got, strings.Join(s.want, "\n"))
 	}
 	if text != string(data) {
-		if err := os.WriteFile("../../docs/audit.md", []byte(text), 0o644); err != nil {
+		if err := os.WriteFile("../../"+name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -106,7 +106,7 @@ func configCommand() *cobra.Command {
 			_, err := cmd.OutOrStdout().Write(config.Schema())
 			return err
 		},
-	})
+	}, configDiffCommand())
 	return c
 }
 

@@ -65,7 +65,8 @@ type Options struct {
 	// what is below. It may be nil.
 	Incidents http.Handler
 	// MCP serves the library's tools to agents, at /mcp. It may be nil.
-	MCP http.Handler
+	MCP     http.Handler
+	Rollout Rollout
 	// Access lets in who may. Where it is nil everybody on this machine may operate.
 	Access *access.Guard
 	Steering
@@ -118,6 +119,7 @@ func Handler(o Options) http.Handler {
 	}
 	mux.HandleFunc("PUT /api/v1/workloads/{name}/quarantine", o.lane)
 	mux.HandleFunc("DELETE /api/v1/workloads/{name}/quarantine", o.lane)
+	o.Rollout.serve(mux)
 	if o.Incidents != nil {
 		for _, path := range []string{"/incidents", "/incidents/", "/api/incidents", "/api/incidents/"} {
 			mux.Handle(path, o.Incidents)

@@ -19,7 +19,7 @@ import (
 type Change struct {
 	At   time.Time `json:"at"`
 	Who  string    `json:"who"`
-	What string    `json:"what"` // quarantine, release, note, configuration
+	What string    `json:"what"` // quarantine, release, note, configuration, rollout
 	// Subject is the workload or the configuration that it concerns.
 	Subject string `json:"subject"`
 	Why     string `json:"why,omitempty"`

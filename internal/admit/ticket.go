@@ -23,8 +23,9 @@ type Ticket struct {
 }
 
 // MaxLimits: a request is bound by the limits of its workload, its key, its
-// model, and its workload for that model.
-const MaxLimits = 4
+// model, and its workload for that model; while new limits of a model are rolled
+// out, by those before too.
+const MaxLimits = 5
 
 // Ask is what a request needs in order to come in.
 type Ask struct {

@@ -152,8 +152,8 @@ func TestOpenListenerStaysHome(t *testing.T) {
 	})
 }
 
-// pair writes a certificate for 127.0.0.1 with a serial number.
-func pair(t *testing.T, cert, key string, serial int64) {
+// certify writes a certificate for 127.0.0.1 with a serial number.
+func certify(t *testing.T, cert, key string, serial int64) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -183,7 +183,7 @@ func pair(t *testing.T, cert, key string, serial int64) {
 func TestOperatorTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	pair(t, cert, key, 1)
+	certify(t, cert, key, 1)
 	path := filepath.Join(dir, "hourthree.yaml")
 	write := func(settings string) {
 		if err := os.WriteFile(path, []byte(guarded(upstream("u1"), settings).yaml()), 0o600); err != nil {
@@ -223,7 +223,7 @@ func TestOperatorTLS(t *testing.T) {
 	if n != 1 || resp.StatusCode != 200 || resp.TLS.Version < tls.VersionTLS12 {
 		t.Errorf("certificate %d, %d, %v", n, resp.StatusCode, resp.Header)
 	}
-	pair(t, cert, key, 22)
+	certify(t, cert, key, 22)
 	if n, _ := serial(); n != 22 {
 		t.Errorf("certificate %d after its files changed", n)
 	}

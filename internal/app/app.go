@@ -42,6 +42,7 @@ import (
 	"github.com/hourthree/hourthree/internal/mcpserver"
 	"github.com/hourthree/hourthree/internal/notify"
 	"github.com/hourthree/hourthree/internal/otlp"
+	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/store"
 	"github.com/hourthree/hourthree/internal/telemetry"
@@ -84,6 +85,8 @@ type Options struct {
 	Noticed func(detect.Notice)
 	// Moved hears every change of a target's breaker; nil for nobody.
 	Moved func(event.Transition)
+	// Rolled hears where a rollout stands whenever something happens; nil for nobody.
+	Rolled func(rollout.State, time.Time)
 	// Network is what the router listens and dials on; the system's where empty.
 	Network Network
 
@@ -117,6 +120,7 @@ type App struct {
 	refused  atomic.Pointer[string]
 	current  atomic.Pointer[loaded]
 	lanes    lanes
+	rolling  rolling
 
 	guard       *access.Guard
 	certificate *certificate // nil without TLS
@@ -137,12 +141,14 @@ type loaded struct {
 	source string
 	id     string
 	notes  []string
+	text   []byte // of the file, nil for none
 	at     time.Time
 }
 
 // New reads the configuration and opens the listeners. Nothing is served yet.
 func New(opt Options) (_ *App, err error) {
 	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr)}
+	a.rolling.seen, a.rolling.spare = new(rollout.Seen), new(rollout.Seen)
 	a.log = slog.New(slog.NewJSONHandler(a.lines, nil))
 	if a.opt.Network.Listen == nil {
 		a.opt.Network.Listen = net.Listen
@@ -185,9 +191,10 @@ func New(opt Options) (_ *App, err error) {
 	a.builder.dial, a.builder.trip, a.builder.agent = opt.Network.Dial, opt.trip, "hourthree/"+opt.Version
 	a.builder.breaker = opt.Breaker
 	telemetry.Gauges(reg, a.reading)
+	telemetry.Rollouts(reg, a.rolloutReading)
 	a.exports(reg)
 	telemetry.StoreErrors(reg, a.store.Failures)
-	if err := a.take(l); err != nil {
+	if err := a.begins(l); err != nil {
 		return nil, err
 	}
 	return a, a.listen(l.config, reg)
@@ -218,11 +225,11 @@ func (a *App) load() (*loaded, error) {
 	} else if a.opt.ConfigPath == "" {
 		l.config, l.notes = config.FromEnv(a.opt.Env)
 	} else {
-		c, err := config.Load(a.opt.ConfigPath, a.opt.Env)
+		c, text, err := config.LoadText(a.opt.ConfigPath, a.opt.Env)
 		if err != nil {
 			return nil, err
 		}
-		l.config, l.source = c, a.opt.ConfigPath
+		l.config, l.source, l.text = c, a.opt.ConfigPath, text
 	}
 	if a.opt.Listen != "" {
 		l.config.Listen = a.opt.Listen
@@ -246,6 +253,13 @@ func (a *App) take(l *loaded) error {
 	if err := a.admit(l.config); err != nil {
 		return err
 	}
+	a.inForce(l, s)
+	return nil
+}
+
+// inForce serves what the builder has put in force, and takes the settings that are
+// the process's.
+func (a *App) inForce(l *loaded, s *gateway.Snapshot) {
 	a.gateway.Use(s)
 	a.notify.Use(webhooks(l.config.Notify))
 	a.watch.Use(topology(a.builder.list(), s))
@@ -255,12 +269,18 @@ func (a *App) take(l *loaded) error {
 		a.export.Use(upstreamsOf(l.config))
 	}
 	a.current.Store(l)
-	return nil
+	a.rolling.on.Store(l.config.Rollout != nil)
 }
 
 // Reload reads the configuration again. A bad one is refused with its reason
-// and the old one stays.
+// and the old one stays. A good one is taken at once, or rolled out where it says so.
 func (a *App) Reload() error {
+	a.rolling.mu.Lock()
+	defer a.rolling.mu.Unlock()
+	return a.reload()
+}
+
+func (a *App) reload() error {
 	l, err := a.load()
 	if err == nil {
 		now := a.current.Load().config
@@ -281,7 +301,7 @@ func (a *App) Reload() error {
 			l.config.Admin.TLS = now.Admin.TLS
 		}
 		if err = l.config.CheckListeners(); err == nil {
-			err = a.take(l)
+			err = a.offer(l)
 		}
 	}
 	a.metrics.Reloaded(err)
@@ -293,7 +313,6 @@ func (a *App) Reload() error {
 		return err
 	}
 	a.refused.Store(nil)
-	a.changed(admin.Change{At: time.Now(), Who: "operator", What: "configuration", Subject: l.id, Why: "reload of " + l.source})
 	return nil
 }
 
@@ -329,6 +348,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 		Handler: admin.Handler(admin.Options{
 			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady,
 			Access: a.guard, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
+			Rollout:   admin.Rollout{Status: a.RolloutStatus, Promote: a.PromoteRollout, Halt: a.HaltRollout, Retry: a.RetryRollout},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 			Incidents: library.Handler(a.incidents, library.Options{Failed: unread}),
 			MCP:       mcpserver.Handler(a.tools(a.incidents), unread),
@@ -392,6 +412,7 @@ func (a *App) poll(ctx context.Context) {
 			a.judge(now)
 			a.watch.Poll(now)
 			a.past.poll(now, a.reading)
+			a.roll(now)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/admit"
@@ -38,18 +39,31 @@ type builder struct {
 	breaker func(*breaker.Config)                                             // changes the rules, nil for not
 	trip    http.RoundTripper                                                 // in place of dial, nil for none
 
-	mu        sync.Mutex
+	twins atomic.Pointer[map[*route.Target]*route.Target] // of targets in force and beside them, nil for none
+
+	mu      sync.Mutex
+	parts              // in force
+	beside  *candidate // nil for none
+	leaving []*kept    // out of force, with calls in flight
+}
+
+// parts are what a configuration is served with, each found by name.
+type parts struct {
 	targets   map[string]*kept
 	accounts  map[string]*billed
 	providers map[string]*spoken
-	limits    map[string]*admit.Limiter // of models, by name
+	limits    map[string]*admit.Limiter // of models
 	directory *workload.Directory
+	snapshot  *gateway.Snapshot
+	config    *config.Config
 }
 
 // kept is a target with what makes it the same target after a reload.
 type kept struct {
 	identity string // provider type, address and model: a change starts afresh
 	target   *route.Target
+	upstream *attempt.Upstream // as it is in force
+	next     atomic.Bool       // of a candidate
 }
 
 // billed is the account of a provider with what makes it the same one.
@@ -66,7 +80,7 @@ type spoken struct {
 }
 
 func newBuilder(moved func(string, []breaker.Transition), freed func(*route.Target)) *builder {
-	return &builder{moved: moved, freed: freed, targets: map[string]*kept{}, providers: map[string]*spoken{}}
+	return &builder{moved: moved, freed: freed, parts: parts{targets: map[string]*kept{}, providers: map[string]*spoken{}}}
 }
 
 // draft is a snapshot being built. Nothing of it is seen by requests, and
@@ -75,6 +89,9 @@ type draft struct {
 	*builder
 	config    *config.Config
 	snapshot  *gateway.Snapshot
+	prior     parts                      // what it finds
+	find      func(*draft, wanted) *kept // a target among them, nil for none
+	direct    func([]workload.Spec, *workload.Directory) (*workload.Directory, error)
 	targets   map[string]*kept
 	specs     map[string]route.Spec
 	accounts  map[string]*billed
@@ -82,8 +99,54 @@ type draft struct {
 	models    map[string]*route.Model
 }
 
+// wanted is a target as a configuration wants it.
+type wanted struct {
+	identity string
+	spec     route.Spec
+	account  *route.Account
+	upstream *attempt.Upstream
+}
+
+// build makes a configuration the one in force.
 func (b *builder) build(c *config.Config) (*gateway.Snapshot, error) {
-	d := &draft{builder: b, config: c, targets: map[string]*kept{}, specs: map[string]route.Spec{}, accounts: map[string]*billed{}, providers: map[string]*spoken{}, models: map[string]*route.Model{}}
+	d := b.draft(c)
+	d.find, d.direct = (*draft).known, workload.NewDirectory
+	if err := d.make(); err != nil {
+		return nil, err
+	}
+	d.commit()
+	return d.snapshot, nil
+}
+
+// check reports why a configuration could not be put in force.
+func (b *builder) check(c *config.Config) error {
+	x, err := b.stage(c)
+	if err == nil {
+		closeBut(x.providers, b.providers)
+	}
+	return err
+}
+
+// known finds a target that is the same after its configuration has changed.
+func (d *draft) known(w wanted) *kept {
+	if k := d.prior.targets[w.spec.Name]; k != nil && k.identity == w.identity {
+		return k
+	}
+	return nil
+}
+
+func (b *builder) draft(c *config.Config) *draft {
+	return &draft{builder: b, config: c, prior: b.parts, targets: map[string]*kept{}, specs: map[string]route.Spec{}, accounts: map[string]*billed{}, providers: map[string]*spoken{}, models: map[string]*route.Model{}}
+}
+
+// parts are those of the draft, once it has been made.
+func (d *draft) parts() parts {
+	return parts{d.targets, d.accounts, d.providers, d.snapshot.Quotas.Models, d.snapshot.Directory, d.snapshot, d.config}
+}
+
+// make makes every part.
+func (d *draft) make() error {
+	c := d.config
 	d.snapshot = &gateway.Snapshot{
 		Models: map[string]*route.Model{}, Upstreams: map[*route.Target]*attempt.Upstream{}, Quotas: d.quotas(),
 		Attempts: c.Defaults.Retry.Attempts, Total: c.Defaults.Timeouts.Total.Duration(), MaxBody: c.HTTP.MaxBody.Bytes(),
@@ -91,41 +154,45 @@ func (b *builder) build(c *config.Config) (*gateway.Snapshot, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		if err := d.model(name); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
 		d.lastResort(name)
 	}
 	if err := d.passthrough(); err != nil {
-		return nil, err
+		return err
 	}
-	directory, err := workload.NewDirectory(d.workloads(), b.directory)
+	directory, err := d.direct(d.workloads(), d.prior.directory)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d.snapshot.Directory = directory
 	d.prices()
-	d.commit(directory)
-	return d.snapshot, nil
+	return nil
 }
 
 // commit makes the draft the builder's own. Providers that are gone close
 // their idle connections; calls in flight keep theirs.
-func (d *draft) commit(directory *workload.Directory) {
+func (d *draft) commit() {
 	for name, k := range d.targets {
 		k.target.Reconfigure(d.specs[name], d.account(d.specs[name].Provider))
+		k.upstream = d.snapshot.Upstreams[k.target]
 	}
 	for name, l := range d.snapshot.Quotas.Models {
 		l.Reconfigure(limitsOf(d.config.Models[name].Limits))
 	}
 	d.mu.Lock()
-	d.builder.limits = d.snapshot.Quotas.Models
-	old := d.builder.providers
-	d.builder.targets, d.builder.accounts, d.builder.providers, d.builder.directory = d.targets, d.accounts, d.providers, directory
+	old := d.prior.providers
+	d.builder.parts = d.parts()
 	d.mu.Unlock()
+	closeBut(old, d.providers)
+}
+
+// closeBut closes the connections of providers that others do not share.
+func closeBut(old, kept map[string]*spoken) {
 	for name, s := range old {
-		if d.providers[name] != s {
+		if kept[name] != s {
 			s.provider.Close()
 		}
 	}
@@ -176,20 +243,43 @@ func (d *draft) target(t config.Target, model string) (*route.Target, error) {
 		return nil, err
 	}
 	spec := d.spec(name, model, t, p)
-	identity := strings.Join([]string{p.Type, p.BaseURL, model}, "\n")
-	k := d.builder.targets[name]
-	if k == nil || k.identity != identity {
-		k = &kept{identity: identity, target: route.NewTarget(spec, d.account(t.Provider), d.moved, d.freed)}
-	}
-	d.targets[name], d.specs[name] = k, spec
 	table, ok := fault.TableFor(p.Type)
 	if !ok {
 		return nil, fmt.Errorf("providers.%s: no classification table for type %q", t.Provider, p.Type)
 	}
-	d.snapshot.Upstreams[k.target] = &attempt.Upstream{
+	w := wanted{identity: strings.Join([]string{p.Type, p.BaseURL, model}, "\n"), spec: spec, account: d.account(t.Provider)}
+	w.upstream = &attempt.Upstream{
 		Provider: up, Table: table, Vendor: d.vendor(p), Usage: t.Limits.TPM > 0, Idle: d.config.Defaults.Timeouts.Idle.Duration(),
 	}
+	k := d.find(d, w)
+	if k == nil {
+		k = d.newTarget(w, route.NewTarget)
+	}
+	d.targets[name], d.specs[name] = k, spec
+	d.snapshot.Upstreams[k.target] = w.upstream
 	return k.target, nil
+}
+
+type maker func(route.Spec, *route.Account, func(string, []breaker.Transition), func(*route.Target)) *route.Target
+
+// newTarget makes a target that is not known yet.
+func (b *builder) newTarget(w wanted, make maker) *kept {
+	k := &kept{identity: w.identity, upstream: w.upstream}
+	moved := func(name string, ts []breaker.Transition) {
+		if k.next.Load() {
+			name += Besides
+		}
+		if b.moved != nil {
+			b.moved(name, ts)
+		}
+	}
+	k.target = make(w.spec, w.account, moved, func(t *route.Target) {
+		b.freed(t)
+		if twins := b.twins.Load(); twins != nil && (*twins)[t] != nil { // it may have found no room for the other's calls
+			b.freed((*twins)[t])
+		}
+	})
+	return k
 }
 
 func (d *draft) vendor(p config.Provider) string {
@@ -238,7 +328,7 @@ func (d *draft) account(name string) *route.Account {
 		return a.account
 	}
 	a := &billed{key: credential(d.config.Providers[name])}
-	if old := d.builder.accounts[name]; old != nil && old.key == a.key {
+	if old := d.prior.accounts[name]; old != nil && old.key == a.key {
 		a = old
 	} else {
 		a.account = new(route.Account)
@@ -290,17 +380,34 @@ func (d *draft) workloads() []workload.Spec {
 // poll lets time pass for every target.
 func (b *builder) poll(now time.Time) {
 	b.mu.Lock()
-	targets := b.targets
+	targets, leaving := b.targets, b.leaving
+	if b.beside != nil {
+		leaving = slices.Concat(leaving, b.beside.own)
+	}
 	b.mu.Unlock()
 	for _, k := range targets {
 		k.target.Poll(now)
 	}
+	for _, k := range leaving {
+		k.target.Poll(now)
+	}
+	b.forget(now)
 }
 
 // forsake ends the calls that run on without their callers.
 func (b *builder) forsake() {
 	for _, t := range b.list() {
 		t.Forsake()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, k := range b.leaving {
+		k.target.Forsake()
+	}
+	if b.beside != nil {
+		for _, k := range b.beside.own {
+			k.target.Forsake()
+		}
 	}
 }
 
@@ -316,11 +423,22 @@ func (b *builder) list() []*route.Target {
 	return out
 }
 
-// workloadsInForce lists the workloads.
+// workloadsInForce lists the workloads, with those that only a configuration on its
+// way has.
 func (b *builder) workloadsInForce() []*workload.Workload {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.directory.All()
+	all := b.directory.All()
+	if b.beside == nil {
+		return all
+	}
+	all = slices.Clone(all)
+	for _, w := range b.beside.directory.All() {
+		if !slices.Contains(all, w) {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 func (b *builder) close() {
@@ -328,5 +446,8 @@ func (b *builder) close() {
 	defer b.mu.Unlock()
 	for _, s := range b.providers {
 		s.provider.Close()
+	}
+	if b.beside != nil {
+		closeBut(b.beside.providers, b.providers)
 	}
 }

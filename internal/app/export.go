@@ -45,7 +45,7 @@ func (a *App) exporter(c *config.OTLP) (*otlp.Exporter, error) {
 // listener is who hears what the flow states. Without an exporter nothing is
 // added to the path of a request.
 func (a *App) listener() *event.Listener {
-	all := []*event.Listener{a.metrics.Listener(), a.watch.Listener()}
+	all := []*event.Listener{a.metrics.Listener(), a.watch.Listener(), a.rolling.listener()}
 	if a.past != nil {
 		all = append(all, a.past.listener())
 	}

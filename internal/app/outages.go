@@ -55,6 +55,8 @@ func (a *App) tell(c admin.Change) {
 		return
 	case "configuration":
 		told.What += " " + c.Subject
+	case "rollout":
+		told.What += " of " + c.Subject + ": " + c.Why
 	default:
 		told.Scope = c.Subject
 	}

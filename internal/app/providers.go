@@ -37,7 +37,7 @@ func (d *draft) provider(name string, t config.Target) (*provider.Provider, erro
 		}
 		spec.Headers[k] = v.Reveal()
 	}
-	if s := d.builder.providers[key]; s != nil && s.spec.Equal(spec) && s.simulate == behaviour {
+	if s := d.prior.providers[key]; s != nil && s.spec.Equal(spec) && s.simulate == behaviour {
 		d.providers[key] = s
 		return s.provider, nil
 	}

@@ -14,10 +14,10 @@ func limitsOf(l config.Limits) admit.Limits {
 // quotas finds the limits of models again, by name, or makes them. A model that
 // has none any more keeps its limiter: requests are inside.
 func (d *draft) quotas() gateway.Quotas {
-	q := gateway.Quotas{Models: map[string]*admit.Limiter{}, Dearest: map[string]admit.Price{}, Prices: map[string]admit.Price{}}
+	q := gateway.Quotas{Models: map[string]*admit.Limiter{}, Before: map[string]*admit.Limiter{}, Dearest: map[string]admit.Price{}, Prices: map[string]admit.Price{}}
 	for name, m := range d.config.Models {
 		limits := limitsOf(m.Limits)
-		if l := d.builder.limits[name]; l != nil {
+		if l := d.prior.limits[name]; l != nil {
 			q.Models[name] = l
 		} else if limits.Any() {
 			q.Models[name] = admit.NewLimiter(admit.OfModel, limits)

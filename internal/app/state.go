@@ -26,9 +26,7 @@ func (a *App) state(now time.Time) admin.State {
 	for _, p := range l.config.Providers {
 		s.Simulated = s.Simulated || p.Type == "simulated"
 	}
-	for _, t := range a.builder.list() {
-		s.Targets = append(s.Targets, t.State(now))
-	}
+	s.Targets = a.shownTargets(now)
 	for _, w := range a.builder.workloadsInForce() {
 		s.Workloads = append(s.Workloads, w.State(now))
 	}
@@ -57,8 +55,7 @@ func (a *App) reading(now time.Time) telemetry.Reading {
 		Reserved: a.gateway.Ledger.Reserved(), MemoryLimit: a.gateway.Ledger.Limit(),
 		InFlight: a.gateway.InFlight(), Queued: a.queued(), Outages: a.watch.Open(),
 	}
-	for _, t := range a.builder.list() {
-		s := t.State(now)
+	for _, s := range a.shownTargets(now) {
 		tr := telemetry.TargetReading{Name: s.Name, Phase: s.PhaseNumber, InFlight: s.InFlight, SuccessShare: s.Success, BudgetTokens: s.Budget.Tokens}
 		if s.CoolUntil != nil {
 			tr.Cooling = s.CoolUntil.Sub(now).Seconds()

@@ -38,6 +38,9 @@ type Upstream struct {
 	Vendor   string
 	Usage    bool          // token use must be known: ask streams for it
 	Idle     time.Duration // silence between two reads of an answer
+	// Before says that the target is that of the configuration before, which a
+	// rollout by region has not reached yet: it says nothing of the new one.
+	Before bool
 }
 
 // Request is one admitted request.
@@ -80,6 +83,7 @@ type Request struct {
 	Upload       Upload
 	UploadLength int64        // -1 when unknown
 	Trace        *event.Trace // nil when nobody traces
+	Arm          event.Arm    // which of two configurations serves it
 }
 
 // Upload is a request body that is read once, while the call is made.
@@ -295,9 +299,17 @@ func (x *run) settle(e *exchange) {
 		RequestID: x.req.ID, Model: x.req.Model.Name, Workload: x.req.Workload.Name(), Target: name,
 		Number: x.plan.made, Why: why(e.call, x.plan.made), Class: v.Class, Reason: v.Reason, Status: e.status, Detail: e.detail(),
 		Start: e.start, Headers: e.headers, Content: e.content, Total: now.Sub(e.start),
-		Operation: x.req.Endpoint.Operation(), Stream: x.req.Envelope.Stream, Usage: e.usage(), Trace: x.req.Trace,
+		Operation: x.req.Endpoint.Operation(), Stream: x.req.Envelope.Stream, Usage: e.usage(), Trace: x.req.Trace, Arm: e.arm(),
 	}
 	x.Listener.AttemptDone(&e.fact)
+}
+
+// arm is the version of the configuration that the call speaks for.
+func (e *exchange) arm() event.Arm {
+	if e.up.Before && e.req.Arm == event.Candidate {
+		return event.Control
+	}
+	return e.req.Arm
 }
 
 func why(c *route.Call, number int) string {

@@ -40,6 +40,7 @@ func (k *checker) run() {
 	k.timers()
 	k.bounds()
 	k.export()
+	k.rollout()
 	k.store()
 	k.notify()
 }

@@ -34,11 +34,34 @@ type Config struct {
 	Memory Memory `yaml:"memory"`
 	// What is sent about requests to a collector of yours.
 	Telemetry Telemetry `yaml:"telemetry"`
+	// How a changed configuration reaches the requests. Without it the change is taken at once.
+	Rollout *Rollout `yaml:"rollout"`
 	// The file that outlives a restart.
 	Store Store `yaml:"store"`
 	// Who is told what is noticed.
 	Notify *Notify `yaml:"notify"`
 }
+
+// Rollout is how a changed configuration reaches the requests: a few first, more when it is not worse than the one before at the same time, none when it is (docs/rollout.md). What counts is what the changed file says of it.
+type Rollout struct {
+	// Shares of the traffic that the stages reach, such as 5% or 0.05: rising, the last 100%. Workloads join whole, the largest last; one is split where the share asks for it. Default 1%, 5%, 25%, 50%, 100%. With by: region they are left out.
+	Stages []Share `yaml:"stages"`
+	// What is widened from stage to stage: the share of the traffic, or the regions whose targets are those of the changed file, the one with the least traffic first.
+	By string `yaml:"by" enum:"share,region"`
+	// How long a stage is watched at least, 1m to 24h.
+	Bake Duration `yaml:"bake"`
+	// Requests that the changed configuration must have served in a stage at least. With fewer than a thousand a small worsening is missed more often.
+	Requests int64 `yaml:"requests" min:"1" max:"1000000"`
+	// After so long a stage that has not served as many fails: no data is no success. At least as long as bake.
+	Patience Duration `yaml:"patience"`
+}
+
+// DefaultRollout is a rollout where nothing else is said.
+func DefaultRollout() Rollout {
+	return Rollout{By: "share", Bake: Duration(10 * time.Minute), Requests: 1000, Patience: Duration(2 * time.Hour)}
+}
+
+func (r *Rollout) setDefaults() { *r = DefaultRollout() }
 
 // Provider is an account at an upstream.
 type Provider struct {

@@ -28,6 +28,20 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	return c, nil
 }
 
+// LoadText is Load with the text of the file, in which references are as they are
+// written.
+func LoadText(path string, env func(string) (string, bool)) (*Config, []byte, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, nil, Problems{{File: path, Message: "cannot be read: " + err.Error()}}
+	}
+	c, ps := Parse(path, data, env)
+	if ps.Fatal() {
+		return nil, nil, ps
+	}
+	return c, data, nil
+}
+
 // Check reads a file and returns everything there is to say about it,
 // warnings included. The configuration is usable when nothing is fatal.
 func Check(path string, env func(string) (string, bool)) (*Config, Problems) {

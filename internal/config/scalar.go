@@ -170,6 +170,28 @@ func (a *AutoBytes) parse(text string) error {
 	return nil
 }
 
+// Share is a part of a whole, such as 5% or 0.05: above 0 and at most 1.
+type Share float64
+
+// String writes it as a percentage.
+func (s Share) String() string { return strconv.FormatFloat(float64(s)*100, 'g', 6, 64) + "%" }
+
+// MarshalText writes it as a percentage.
+func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+func (s *Share) parse(text string) error {
+	number, percent := strings.CutSuffix(text, "%")
+	f, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if percent {
+		f /= 100
+	}
+	if err != nil || !(f > 0 && f <= 1) { // also what is no number
+		return errors.New("must be a share such as 5% or 0.05: above 0, at most 100%")
+	}
+	*s = Share(f)
+	return nil
+}
+
 // Secret is a value that no printed form shows: not as text, YAML or JSON,
 // not in a log line, and under no formatting verb.
 type Secret struct{ value string }

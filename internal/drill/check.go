@@ -112,6 +112,7 @@ func (s *Scenario) check() error {
 			bad("targets[%d] %s: a last resort of the model %q, which has no other target", i, t.Name, t.Model)
 		}
 	}
+	s.replacing(bad)
 	callers := map[string]bool{}
 	for i, w := range s.Workloads {
 		bad := bad.in("workloads[%d] %s", i, w.Name)
@@ -313,7 +314,7 @@ func (f *Fault) check(s *Scenario, bad bad) {
 // preferred are the targets of a model that are no last resort.
 func (s *Scenario) preferred(model string) (out []*Target) {
 	for i := range s.Targets {
-		if t := &s.Targets[i]; t.Model == model && !t.Degraded {
+		if t := &s.Targets[i]; t.Model == model && !t.Degraded && t.Replaces == "" {
 			out = append(out, t)
 		}
 	}
@@ -330,7 +331,7 @@ func (s *Scenario) target(name string) *Target {
 }
 
 // deeds are what an action may do.
-var deeds = []string{"reload", "restart", "kill", "drain", "quarantine"}
+var deeds = []string{"reload", "configure", "restart", "kill", "drain", "quarantine"}
 
 func (a *Action) check(s *Scenario, bad bad) {
 	if !slices.Contains(deeds, a.Do) {
@@ -348,6 +349,35 @@ func (a *Action) check(s *Scenario, bad bad) {
 	}
 	if !(a.Share >= 0 && a.Share <= 1) || a.Share > 0 && a.Do != "quarantine" {
 		bad("share of a quarantine is 0 to 1")
+	}
+}
+
+// replacing checks the targets that a changed configuration brings, and how it is
+// taken.
+func (s *Scenario) replacing(bad bad) {
+	for i, t := range s.Targets {
+		bad := bad.in("targets[%d] %s", i, t.Name)
+		switch of := s.target(t.Replaces); {
+		case t.Replaces == "":
+		case of == nil || of.Replaces != "":
+			bad("replaces: %q is no target, or replaces one itself", t.Replaces)
+		case of.Model != t.Model || of.Degraded != t.Degraded:
+			bad("replaces: %s serves another model, or is a last resort where this is none", t.Replaces)
+		case !slices.ContainsFunc(s.Actions, func(a Action) bool { return a.Do == "configure" }):
+			bad("replaces: there is no action configure, so it is never called")
+		}
+	}
+	r := s.Rollout
+	if r == nil {
+		return
+	}
+	for i, share := range r.Stages {
+		if share <= 0 || share > 1 || i > 0 && share <= r.Stages[i-1] {
+			bad("rollout: stages[%d] must be above 0, at most 1, and above the one before", i)
+		}
+	}
+	if r.Bake < 0 || r.Requests < 0 || r.Requests > 1e6 || r.Patience < 0 || !between(r.Bake, mostWait) || !between(r.Patience, mostLength) {
+		bad("rollout: bake and patience must not be below 0 and at most 24h and 48h, requests 0 to a million")
 	}
 }
 

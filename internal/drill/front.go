@@ -39,10 +39,15 @@ func (f *front) policy(i int) caller {
 
 // begin starts an instance anew: what it has learned is lost.
 func (f *front) begin(i int) {
-	f.mu.Lock()
-	f.policies[i] = f.model(f.play, i+1)
-	f.mu.Unlock()
+	f.renew(i)
 	f.books.begun(i + 1)
+}
+
+// renew gives an instance a policy without a past.
+func (f *front) renew(i int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.policies[i] = f.model(f.play, i+1)
 }
 
 func (f *front) call(ctx context.Context, c call) reply {
@@ -95,6 +100,8 @@ func (f *front) call(ctx context.Context, c call) reply {
 func (f *front) act(a Action) {
 	f.each(a, func(i int) {
 		switch a.Do {
+		case "configure": // at once, with breakers that know nothing of the new targets
+			f.renew(i)
 		case "restart":
 			f.begin(i)
 			f.all[i].leave(false)

@@ -28,11 +28,15 @@ func (p *process) config(listen, admin string) *config.Config {
 	c.Providers, c.Models, c.Workloads = map[string]config.Provider{}, map[string]config.Model{}, map[string]config.Workload{}
 	for i := range p.Targets {
 		t := &p.Targets[i]
+		if t.Replaces != "" {
+			continue
+		}
 		c.Providers[t.Name] = config.Provider{
-			Type: "openai-compatible", BaseURL: "http://" + t.Name + ".test/v1", APIKey: config.NewSecret("drill"), Domain: t.Domain,
+			Type: "openai-compatible", BaseURL: "http://" + p.called(t.Name) + ".test/v1", APIKey: config.NewSecret("drill"), Domain: t.Domain,
 		}
 		p.serve(c, t, i+1)
 	}
+	c.Rollout = p.Rollout.config()
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
 		for caller := range w.Callers {
@@ -46,6 +50,20 @@ func (p *process) config(listen, admin string) *config.Config {
 		p.weaken.config(c)
 	}
 	return c
+}
+
+// config is the router's.
+func (r *Rollout) config() *config.Rollout {
+	if r == nil {
+		return nil
+	}
+	c := config.DefaultRollout()
+	for _, s := range r.Stages {
+		c.Stages = append(c.Stages, config.Share(s))
+	}
+	c.Bake, c.Patience = cmp.Or(config.Duration(r.Bake), c.Bake), cmp.Or(config.Duration(r.Patience), c.Patience)
+	c.Requests = cmp.Or(int64(r.Requests), c.Requests)
+	return &c
 }
 
 // own is what only a user's configuration says of a target.
@@ -179,7 +197,8 @@ func (m *Mine) Fit(s *Scenario) (*Scenario, error) {
 	f := fitting{
 		Mine: m, from: s, out: *s, became: map[string]string{}, domains: map[string]*together{}, taken: map[string]bool{},
 	}
-	f.out.Targets, f.out.Faults, f.out.Criteria = nil, nil, nil
+	f.out.Targets, f.out.Faults, f.out.Criteria, f.out.Rollout = nil, nil, nil, nil
+	f.out.Actions = slices.DeleteFunc(slices.Clone(s.Actions), func(a Action) bool { return a.Do == "configure" })
 	f.out.Assumptions = slices.Clone(s.Assumptions)
 	f.targets()
 	f.faults()
@@ -227,6 +246,7 @@ func (f *fitting) targets() {
 	var theirs, last []Target
 	for _, t := range f.from.Targets {
 		switch {
+		case t.Replaces != "": // a change of somebody else's configuration
 		case t.Model != model:
 			f.out.Targets = append(f.out.Targets, t)
 			f.became[t.Name], f.taken[t.Name] = t.Name, true
@@ -325,6 +345,9 @@ func (f *fitting) faults() {
 		}
 	}
 	for _, x := range f.from.Faults {
+		if t := f.from.target(x.Target); t != nil && t.Replaces != "" {
+			continue
+		}
 		if x.Target == "" || f.from.target(x.Target).Model != f.from.Targets[0].Model {
 			f.out.Faults = append(f.out.Faults, x)
 			continue

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/virtual"
@@ -33,6 +34,7 @@ type play struct {
 	keys      map[string]*zipf
 	contender contender
 	running   sync.WaitGroup // logical requests
+	changed   atomic.Bool    // the configuration has changed
 }
 
 // Options say how to play.
@@ -147,7 +149,14 @@ func (p *play) run(progress func(at time.Duration)) {
 		}
 	})
 	for _, a := range p.Actions {
-		others.Go(func() { p.at(a.At, stop, func() { p.contender.act(a) }) })
+		others.Go(func() {
+			p.at(a.At, stop, func() {
+				if a.Do == "configure" {
+					p.changed.Store(true)
+				}
+				p.contender.act(a)
+			})
+		})
 	}
 	for _, f := range p.Faults {
 		if f.Mode == ModeDrop {
@@ -183,10 +192,23 @@ func (p *play) server(name string) *server {
 func (p *play) serving(model string) (out []*server) {
 	for _, last := range []bool{false, true} {
 		for _, v := range p.servers {
-			if v.Model == model && v.Degraded == last {
-				out = append(out, v)
+			if v.Model == model && v.Degraded == last && v.Replaces == "" {
+				out = append(out, p.server(p.called(v.Name)))
 			}
 		}
 	}
 	return out
+}
+
+// called is the target that is called where the configuration has the one of that
+// name: another, once it has changed.
+func (p *play) called(name string) string {
+	if p.changed.Load() {
+		for i := range p.Targets {
+			if p.Targets[i].Replaces == name {
+				return p.Targets[i].Name
+			}
+		}
+	}
+	return name
 }

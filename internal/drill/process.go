@@ -16,6 +16,7 @@ import (
 	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/memnet"
+	"github.com/hourthree/hourthree/internal/rollout"
 )
 
 // process is one instance of the router, which may die and begin again.
@@ -45,9 +46,10 @@ func (p *process) begin() error {
 		Env:    func(string) (string, bool) { return "", false }, Stdout: io.Discard, Stderr: io.Discard, Version: "drill", Drain: 30 * time.Second,
 		Random: p.draw(), Breaker: p.weaken.breaker,
 		Moved: func(t event.Transition) {
-			p.books.moved(targetOf(t.Target), p.number+1, t.At.Sub(p.start), t.To, t.Reason)
+			p.books.moved(p.targetOf(t.Target), p.number+1, t.At.Sub(p.start), t.To, t.Reason)
 		},
 		Noticed: p.noticed,
+		Rolled:  func(s rollout.State, at time.Time) { p.books.said(at.Sub(p.start), "rollout "+string(s)) },
 		Network: app.Network{Listen: p.listen, Dial: p.net.Dial},
 	})
 	p.app, p.addr = a, addr
@@ -100,6 +102,16 @@ func (p *process) draw() func() float64 {
 func targetOf(name string) string {
 	before, _, _ := strings.Cut(name, "/")
 	return before
+}
+
+// targetOf is the same where a changed configuration may have put another in its
+// place.
+func (p *process) targetOf(name string) string {
+	target := targetOf(name)
+	if strings.HasSuffix(name, app.Besides) {
+		return p.called(target)
+	}
+	return target
 }
 
 // listen notes the connections of clients, which a kill ends.

@@ -91,7 +91,7 @@ func (r *router) act(a Action) {
 	r.each(a, func(i int) {
 		p, room := r.process[i], r.all[i]
 		switch a.Do {
-		case "reload":
+		case "reload", "configure":
 			now, _ := p.current()
 			_ = now.Reload() // counted and shown by the router itself
 		case "restart":

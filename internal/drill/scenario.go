@@ -46,10 +46,24 @@ type Scenario struct {
 	Faults []Fault `yaml:"faults"`
 	// Actions are what operators do to the contenders.
 	Actions []Action `yaml:"actions"`
+	// Rollout is how the router takes a configuration that has changed, with the action configure; without it, at once, as the other contenders do.
+	Rollout *Rollout `yaml:"rollout"`
 	// Marks are the incident's own moments.
 	Marks []Moment `yaml:"marks"`
 	// Criteria are what must hold for the router.
 	Criteria []Criterion `yaml:"criteria"`
+}
+
+// Rollout is how the router takes a configuration that has changed.
+type Rollout struct {
+	// Stages are the shares of the traffic, 0 to 1, rising to 1. Default 0.01, 0.05, 0.25, 0.5, 1.
+	Stages []float64 `yaml:"stages"`
+	// Bake is how long a stage is watched at least. Default 10m.
+	Bake time.Duration `yaml:"bake"`
+	// Requests that a stage must have served at least. Default 1000.
+	Requests int `yaml:"requests"`
+	// Patience is after how long a stage that has not served as many fails. Default 2h.
+	Patience time.Duration `yaml:"patience"`
 }
 
 // Gateway is the place in the middle, where the contenders run.
@@ -174,6 +188,8 @@ type Target struct {
 	Concurrency int `yaml:"concurrency"`
 	// Degraded makes it a last resort, not a target of the model.
 	Degraded bool `yaml:"degraded"`
+	// Replaces is the target in whose place it is called once the action configure has changed the configuration. At the router it is the same target at another address.
+	Replaces string `yaml:"replaces"`
 	// Keys is the store that it looks callers' keys up in, behind a cache.
 	Keys *KeyStore `yaml:"keys"`
 	// Verdict is a limiter of the provider's own.
@@ -248,7 +264,7 @@ type Fault struct {
 // Action is what an operator does to every contender's gateway.
 type Action struct {
 	At time.Duration `yaml:"at"`
-	// Do is reload, restart (drain, then start anew), kill (and start after Down), drain (and stay away) or quarantine.
+	// Do is reload, configure (put targets in the place of those that they replace, and reload), restart (drain, then start anew), kill (and start after Down), drain (and stay away) or quarantine.
 	Do string `yaml:"do"`
 	// Instance it is done to, from 1. Default: all, one after the other.
 	Instance int `yaml:"instance"`

@@ -240,8 +240,9 @@ func (x *inbound) finish() {
 		InboundAttempt: x.repeats, Degraded: x.sent.degraded, Repeat: x.arrival.Repeat(), Over: x.over, Start: x.start, Content: x.out.Content,
 		Total: time.Since(x.start), BytesIn: int64(len(x.body)), BytesOut: x.out.BytesOut + x.sent.bytes,
 		InputTokens: use.Input, OutputTokens: use.Output, Partial: partial, CostUSD: cost.Dollars(),
-		Operation: x.where.endpoint.Operation(), Trace: x.trace,
+		Operation: x.where.endpoint.Operation(), Trace: x.trace, Arm: x.arm,
 	}
+	x.release()
 	if x.model != nil {
 		e.Model = x.model.Name
 	}

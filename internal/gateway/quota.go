@@ -14,6 +14,7 @@ import (
 // Quotas are what a snapshot knows of models and money.
 type Quotas struct {
 	Models  map[string]*admit.Limiter // limits of a model for all callers, by its name
+	Before  map[string]*admit.Limiter // those of the configuration that this one is to replace, where they differ: both hold
 	Dearest map[string]admit.Price    // what a request for a model may cost, by the model's name
 	Prices  map[string]admit.Price    // what a target charges, by its name
 }
@@ -59,9 +60,9 @@ func (x *inbound) enter() bool {
 }
 
 // modelLimiters are the limits of the model, and of the workload for it.
-func (x *inbound) modelLimiters() (l [2]*admit.Limiter) {
+func (x *inbound) modelLimiters() (l [3]*admit.Limiter) {
 	if x.model != nil {
-		l = [2]*admit.Limiter{x.Quotas.Models[x.model.Name], x.workload.ForModel(x.model.Name)}
+		l = [3]*admit.Limiter{x.Quotas.Models[x.model.Name], x.workload.ForModel(x.model.Name), x.Quotas.Before[x.model.Name]}
 	}
 	return l
 }

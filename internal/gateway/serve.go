@@ -40,6 +40,8 @@ type Snapshot struct {
 	MaxBody   int64         // bytes of a request body that is held
 	MaxUpload int64         // bytes of one that is passed on as it comes
 	Quotas    Quotas
+	// Rollout is the configuration that is rolled out beside this one, nil for none.
+	Rollout *Rollout
 }
 
 // PassRoute sends paths without a model in the body to one provider.
@@ -61,6 +63,7 @@ type Gateway struct {
 
 	snapshot atomic.Pointer[Snapshot]
 	inflight atomic.Int64
+	arms     Arms
 	shed     atomic.Int64
 	reading  bodies
 }
@@ -96,6 +99,8 @@ type inbound struct {
 	id       string
 	key      *workload.Key
 	workload *workload.Workload // of the key
+	arm      event.Arm          // which of two configurations serves it
+	weight   int64              // bytes that it counts with in its arm's memory
 	arrival  workload.Arrival
 	ticket   *admit.Ticket
 	coming   slowBody
@@ -147,6 +152,11 @@ func (x *inbound) accept() {
 	}
 	x.w.Header().Set("X-Request-Id", x.id)
 	x.repeats = inboundAttempt(x.r.Header)
+	x.until()
+}
+
+// until is when the request must have ended.
+func (x *inbound) until() {
 	x.deadline = x.start.Add(x.Total)
 	if d, ok := callerDeadline(x.r.Header); ok && d < x.Total {
 		x.deadline = x.start.Add(d)
@@ -165,7 +175,11 @@ func (x *inbound) identify() bool {
 
 // known finds whose key it is.
 func (x *inbound) known() bool {
-	x.key = x.Directory.Identify(apiKey(x.r.Header))
+	shown := apiKey(x.r.Header)
+	x.key = x.Directory.Identify(shown)
+	if x.Rollout != nil {
+		x.choose(shown)
+	}
 	if x.key == nil {
 		x.reject(http.StatusUnauthorized, fault.Client, "invalid_api_key",
 			"The API key is missing or not known to this router. Send it as Authorization: Bearer, x-api-key or api-key.", "")
@@ -187,6 +201,7 @@ func (x *inbound) admit() bool {
 		return false
 	}
 	ticket.Lease().Admitted()
+	x.hold()
 	refusal, ok := x.workload.Read(x.start, &x.arrival, x.where.asked(), x.body)
 	return ok || x.limited(refusal)
 }
@@ -327,7 +342,7 @@ func (x *inbound) request(m *route.Model) *attempt.Request {
 		Model: m, Workload: x.workload, Priority: x.workload.Priority(), Upstreams: x.Upstreams,
 		Tokens: input + output, Prompt: input, Usage: x.ticket.Metered(),
 		Start: x.start, Deadline: x.deadline, Total: x.start.Add(x.Total), Writable: x.Writable,
-		Repeat: x.arrival.Repeat() || lane > 0, Lane: lane, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(), Trace: x.trace,
+		Repeat: x.arrival.Repeat() || lane > 0, Lane: lane, Attempts: x.Attempts, Prior: x.out.Notes, Line: x.Line, Caller: x.caller(), Trace: x.trace, Arm: x.arm,
 	}
 	q.Reserve = m == x.model && m.Fallback != nil // the last resort is to have its call
 	q.Class = classOf(x.envelope, len(x.body))

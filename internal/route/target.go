@@ -64,10 +64,13 @@ type Target struct {
 	rpm      *limit.GCRA
 	tpm      *limit.GCRA
 	tokens   time.Time  // when tpm has room for a call that found none
+	of       *Target    // whose slots and rates a call takes too, nil for none
+	loans    int        // slots that calls of another hold
 	waiting  callList   // calls that have no content yet, oldest first
 	room     limit.Room // for how many of them
 	drained  bool
 	stopping bool
+	retired  bool // another stands in its place
 }
 
 // NewTarget returns a target in good standing. moved hears every change of
@@ -232,6 +235,7 @@ type Call struct {
 	prompt  int64
 	caller  learn.Caller
 	slot    limit.Slot
+	loan    loan
 	mark    limit.Mark
 	extra   bool
 	patient bool
@@ -325,6 +329,20 @@ func (t *Target) TryLastResort(q Query) (*Call, Why, time.Time) {
 func (t *Target) Room(now time.Time) (free bool, when time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	free, when = t.roomy(now)
+	if t.of != nil && free { // the lock of the one is only ever taken under the other's
+		t.of.mu.Lock()
+		lent, later := t.of.roomy(now)
+		t.of.mu.Unlock()
+		if free = lent; !lent || when.IsZero() || !later.IsZero() && later.Before(when) {
+			when = later
+		}
+	}
+	return free, when
+}
+
+// roomy is Room without what another target lends. The lock is held.
+func (t *Target) roomy(now time.Time) (free bool, when time.Time) {
 	t.pass(now)
 	if !t.slots.Free() {
 		return false, time.Time{}
@@ -486,7 +504,10 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 		_, small := t.tpm.Peek(q.Now, 1)
 		return rated(q.Now, wait, WhyLarge, small)
 	}
-	why, until := t.gates(q, c, acquire)
+	why, until := t.borrow(q, c)
+	if why == Admitted {
+		why, until = t.gates(q, c, acquire)
+	}
 	if why == Admitted && q.Extra && !healthy && !t.pay(q) {
 		t.release(q.Now, c)
 		why = WhyBudget
@@ -495,6 +516,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 		}
 	}
 	if why != Admitted {
+		c.loan.undo(q.Now)
 		give(t.rpm, q.Now, 1)
 		give(t.tpm, q.Now, q.Tokens)
 		return nil, why, until

@@ -45,11 +45,13 @@ type Metrics struct {
 	reloads  *prometheus.CounterVec
 	findings *prometheus.CounterVec
 	denied   *prometheus.CounterVec
+	byArm    *prometheus.CounterVec
 	panics   prometheus.Counter
 	good     prometheus.Gauge
 
 	series table[requestKey, *children]
 	calls  table[attemptKey, prometheus.Counter]
+	sides  table[armKey, prometheus.Counter]
 }
 
 // table finds the metrics of a label set: a request costs one look-up in a map
@@ -84,6 +86,11 @@ func (t *table[K, V]) get(key K, make func() V) V {
 type attemptKey struct {
 	target string
 	class  fault.Class
+}
+
+type armKey struct {
+	arm   event.Arm
+	class fault.Class
 }
 
 type requestKey struct {
@@ -127,6 +134,7 @@ func New(reg prometheus.Registerer, log io.Writer) *Metrics {
 	m.reloads = counter("config_reloads_total", "Configuration reloads by result.", "result")
 	m.findings = counter("findings_total", "What the detectors have found, by detector.", "detector")
 	m.denied = counter("admin_denied_total", "Requests to the operator's listener that were not let in, by reason.", "reason")
+	m.byArm = counter("rollout_requests_total", "Requests while a configuration was rolled out, by the version that served them.", "arm", "class")
 	m.good = prometheus.NewGauge(prometheus.GaugeOpts{Name: "hourthree_config_last_reload_success", Help: "1 when the last reload was taken, 0 when it was refused."})
 	m.panics = prometheus.NewCounter(prometheus.CounterOpts{Name: "hourthree_panics_total", Help: "Requests that ended in a mistake of the router's own."})
 	reg.MustRegister(m.good, m.panics)
@@ -189,6 +197,9 @@ func (m *Metrics) request(r *event.Request) {
 	if r.Degraded != "" {
 		m.degraded.WithLabelValues(r.Model, r.Degraded).Inc()
 	}
+	if r.Arm != event.NoArm {
+		m.sides.get(armKey{r.Arm, r.Class}, func() prometheus.Counter { return m.byArm.WithLabelValues(arms[r.Arm], r.Class.String()) }).Inc()
+	}
 	m.logRequest(r)
 }
 
@@ -198,6 +209,7 @@ func (m *Metrics) logRequest(r *event.Request) {
 		Int("status", status(r)).Int("attempts", r.Attempts).Float64("ms", millis(r.Total))
 	text(e, "target", r.Target)
 	text(e, "reason", r.Reason)
+	text(e, "arm", arms[r.Arm])
 	if r.Stream {
 		e.Bool("stream", true)
 	}

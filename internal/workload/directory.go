@@ -30,6 +30,7 @@ func (k *Key) Short() string { return k.short }
 type Directory struct {
 	byKey map[digest]*Key
 	all   []*Workload
+	specs []Spec // of all, in the same order
 	open  *Key
 }
 
@@ -37,6 +38,17 @@ type Directory struct {
 // everybody; prior supplies workloads that keep their state, by name, and their
 // keys, by digest.
 func NewDirectory(specs []Spec, prior *Directory) (*Directory, error) {
+	d, err := Beside(specs, prior)
+	if err != nil {
+		return nil, err
+	}
+	d.Configure("") // nothing can fail any more
+	return d, nil
+}
+
+// Beside is NewDirectory without effect on the workloads that both know: they are
+// configured as prior says until Configure is called.
+func Beside(specs []Spec, prior *Directory) (*Directory, error) {
 	d := &Directory{byKey: make(map[digest]*Key)}
 	if len(specs) == 0 {
 		specs = []Spec{{Name: Open, Priority: queue.Interactive}}
@@ -50,7 +62,8 @@ func NewDirectory(specs []Spec, prior *Directory) (*Directory, error) {
 	}
 	for _, spec := range specs {
 		w := prior.named(spec.Name)
-		if w == nil {
+		fresh := w == nil
+		if fresh {
 			w = New(spec)
 		}
 		for _, key := range spec.Keys {
@@ -58,31 +71,42 @@ func NewDirectory(specs []Spec, prior *Directory) (*Directory, error) {
 			if err != nil {
 				return nil, fmt.Errorf("workload %q: %w", spec.Name, err)
 			}
-			d.byKey[sum] = prior.key(sum, w, spec.KeyLimits)
+			k := prior.key(sum, w, spec.KeyLimits)
+			if d.byKey[sum] = k; fresh && k.limiter != nil {
+				k.limiter.Reconfigure(spec.KeyLimits)
+			}
 		}
 		if len(spec.Keys) == 0 && spec.Name == Open {
 			d.open = &Key{Workload: w}
 		}
 		d.all = append(d.all, w)
 	}
-	d.configure(specs) // nothing can fail any more
+	for _, spec := range specs {
+		spec.Keys = nil // digests are kept alone
+		d.specs = append(d.specs, spec)
+	}
 	return d, nil
 }
 
-func (d *Directory) configure(specs []Spec) {
-	limits := make(map[*Workload]admit.Limits, len(specs))
-	for i, spec := range specs {
-		d.all[i].Reconfigure(spec)
-		limits[d.all[i]] = spec.KeyLimits
+// Configure puts what the directory says of a workload and of its keys in force;
+// "" is all of them. A name that it does not know is left as it is.
+func (d *Directory) Configure(name string) {
+	limits := make(map[*Workload]admit.Limits, len(d.specs))
+	for i, spec := range d.specs {
+		if name == "" || name == spec.Name {
+			d.all[i].Reconfigure(spec)
+			limits[d.all[i]] = spec.KeyLimits
+		}
 	}
 	for _, k := range d.byKey {
-		if k.limiter != nil {
-			k.limiter.Reconfigure(limits[k.Workload])
+		if l, ok := limits[k.Workload]; ok && k.limiter != nil {
+			k.limiter.Reconfigure(l)
 		}
 	}
 }
 
-// key is the workload's key as it was, or a new one.
+// key is the workload's key as it was, or a new one. Its limits hold once they are
+// configured, so that one beside another directory's adds none of its own.
 func (d *Directory) key(sum digest, w *Workload, limits admit.Limits) *Key {
 	if d != nil {
 		if k := d.byKey[sum]; k != nil && k.Workload == w && (k.limiter != nil || !limits.Any()) {
@@ -91,7 +115,7 @@ func (d *Directory) key(sum digest, w *Workload, limits admit.Limits) *Key {
 	}
 	k := &Key{Workload: w, short: hex.EncodeToString(sum[:4])}
 	if limits.Any() {
-		k.limiter = admit.NewLimiter(admit.OfKey, limits)
+		k.limiter = admit.NewLimiter(admit.OfKey, admit.Limits{})
 	}
 	return k
 }

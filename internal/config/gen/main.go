@@ -77,6 +77,8 @@ func defaults(t reflect.Type) reflect.Value {
 		return reflect.ValueOf(config.DefaultTarget(""))
 	case reflect.TypeFor[config.Simulated]():
 		return reflect.ValueOf(config.DefaultSimulated())
+	case reflect.TypeFor[config.Rollout]():
+		return reflect.ValueOf(config.DefaultRollout())
 	case reflect.TypeFor[config.OTLP]():
 		return reflect.ValueOf(config.DefaultOTLP(""))
 	case reflect.TypeFor[config.Webhook]():

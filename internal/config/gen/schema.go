@@ -53,6 +53,7 @@ func asJSON(v reflect.Value, text string) any {
 const (
 	reference = `\$\{[^}]+\}`
 	duration  = `([0-9]*\.?[0-9]+(ns|us|µs|ms|s|m|h))+`
+	share     = `[0-9]*\.?[0-9]+ ?%?`
 	size      = `[0-9]+(\.[0-9]+)? ?([KMG]iB|[kKMG]?B)?`
 )
 
@@ -71,6 +72,8 @@ func (w *schemaWriter) value(v reflect.Value, tag reflect.StructTag) schema {
 		return schema{"anyOf": []schema{pattern(size), {"type": "integer", "minimum": 0}}}
 	case config.AutoBytes:
 		return schema{"anyOf": []schema{pattern("auto", size), {"type": "integer", "minimum": 1}}}
+	case config.Share:
+		return schema{"anyOf": []schema{pattern(share), {"type": "number", "exclusiveMinimum": 0, "maximum": 1}}}
 	case config.Secret:
 		return schema{"type": []string{"string", "integer"}, "minLength": 1}
 	}

@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"sync/atomic"
+
+	"github.com/hourthree/hourthree/internal/event"
+	"github.com/hourthree/hourthree/internal/rollout"
+)
+
+// Rollout is a configuration on its way beside the one in force.
+type Rollout struct {
+	// Next serves whom Exposure says. Another one takes its place when the regions
+	// that are reached change: a request keeps the one that it was given.
+	Next     atomic.Pointer[Snapshot]
+	Exposure atomic.Pointer[rollout.Exposure]
+}
+
+// Arms counts what is held for the requests of each version while a rollout runs.
+type Arms struct {
+	requests, bytes [event.Candidate + 1]atomic.Int64
+}
+
+// Held is the number of requests in flight of an arm and the bytes that they hold.
+func (a *Arms) Held(arm event.Arm) (requests, bytes int64) {
+	return a.requests[arm].Load(), a.bytes[arm].Load()
+}
+
+// Arms is what is held by arm.
+func (g *Gateway) Arms() *Arms { return &g.arms }
+
+// choose finds the version that serves the request, once. Who calls is looked up in
+// the configuration in force, so that its workloads decide. A key that only the new
+// one knows is served by it; one that the new one does not know any more stays with
+// the one in force until the rollout is through.
+func (x *inbound) choose(shown string) {
+	next := x.Rollout.Next.Load()
+	key := next.Directory.Identify(shown)
+	x.arm = event.Candidate
+	if x.key != nil {
+		x.arm = x.Rollout.Exposure.Load().Arm(x.key.Workload.Name(), x.Random())
+		if key == nil {
+			x.arm = event.Control
+		}
+	}
+	if key == nil || x.arm != event.Candidate {
+		return
+	}
+	x.key, x.Snapshot = key, next
+	x.until()
+}
+
+// hold counts the request and its lease for its arm.
+func (x *inbound) hold() {
+	if x.arm == event.NoArm {
+		return
+	}
+	x.weight = x.ticket.Lease().Bytes()
+	x.arms.requests[x.arm].Add(1)
+	x.arms.bytes[x.arm].Add(x.weight)
+}
+
+// release takes it out again.
+func (x *inbound) release() {
+	if x.weight > 0 {
+		x.arms.requests[x.arm].Add(-1)
+		x.arms.bytes[x.arm].Add(-x.weight)
+	}
+}
