@@ -458,6 +458,18 @@ func TestScale(t *testing.T) {
 	}
 }
 
+// TestScaledBothBuckets: the price is to be in each of them.
+func TestScaledBothBuckets(t *testing.T) {
+	b := New(Config{})
+	for range 100 {
+		b.Settle(start, success)
+	}
+	b.Scale(0.15)
+	if n := takes(b, start); n != 1 {
+		t.Errorf("%d taken of what requests have earned, want 1", n)
+	}
+}
+
 // TestRefundOfAnotherFactor: what is given back is never more than what was paid.
 func TestRefundOfAnotherFactor(t *testing.T) {
 	b := New(Config{})
