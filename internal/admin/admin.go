@@ -1,7 +1,7 @@
 // Package admin is the operator's listener: health, metrics, and the state of
 // every target and workload as JSON and as one page, and the few changes that an
 // operator can make while the router runs. It holds no state and decides nothing.
-// It must listen on loopback, for it asks for no credential.
+// Who may ask for what is decided by package access, in front of everything here.
 package admin
 
 import (
@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/access"
 	"github.com/hourthree/hourthree/internal/detect"
-	"github.com/hourthree/hourthree/internal/local"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/watch"
 	"github.com/hourthree/hourthree/internal/workload"
@@ -61,6 +61,8 @@ type Options struct {
 	Incidents http.Handler
 	// MCP serves the library's tools to agents, at /mcp. It may be nil.
 	MCP http.Handler
+	// Access lets in who may. Where it is nil everybody on this machine may operate.
+	Access *access.Guard
 	Steering
 }
 
@@ -96,6 +98,7 @@ func Handler(o Options) http.Handler {
 	mux.Handle("GET /metrics", o.Metrics)
 	mux.HandleFunc("GET /api/v1/state", func(w http.ResponseWriter, _ *http.Request) { data(w, o.State(time.Now())) })
 	mux.HandleFunc("GET /api/v1/limits", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Limits(time.Now())) })
+	mux.HandleFunc("GET /api/v1/whoami", func(w http.ResponseWriter, r *http.Request) { data(w, access.From(r.Context())) })
 	if o.Outages != nil {
 		mux.HandleFunc("GET /api/v1/outages", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Outages(time.Now())) })
 	}
@@ -121,7 +124,10 @@ func Handler(o Options) http.Handler {
 		}
 		_ = page.Execute(w, s) // a reader that has left is told nothing
 	})
-	return secure(http.NewCrossOriginProtection().Handler(mux))
+	if o.Access == nil {
+		o.Access = access.New(access.Options{})
+	}
+	return secure(o.Access.Handler(mux))
 }
 
 // shown is what the page is made from.
@@ -138,19 +144,20 @@ func data(w http.ResponseWriter, v any) {
 	_ = enc.Encode(v) // likewise
 }
 
-// secure closes what a page on a local port is exposed to: framing, scripts
-// from elsewhere, and other sites reading it through a rebound name.
+// secure closes what a page of an operator is exposed to: framing, scripts from
+// elsewhere, and other sites looking at what it loads. A handler that serves pages
+// of its own with scripts sets a Content-Security-Policy for them, in place of this
+// one, which allows none.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Referrer-Policy", "same-origin") // with none at all a form would name no origin
 		h.Set("Cache-Control", "no-store")
-		if !local.Host(r.Host) {
-			plain(w, http.StatusForbidden, "this listener answers to a loopback address only\n")
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -36,12 +36,6 @@ type Config struct {
 	Telemetry Telemetry `yaml:"telemetry"`
 }
 
-// Admin is the operator's listener.
-type Admin struct {
-	// Address of the operator's listener, host and port. It asks for no credential, so it must be a loopback address. A change takes effect with a restart.
-	Listen string `yaml:"listen"`
-}
-
 // Provider is an account at an upstream.
 type Provider struct {
 	// What the upstream speaks. Types anthropic, gemini, vertex and bedrock are not served yet; Anthropic, Gemini and Bedrock have OpenAI-compatible addresses of their own.
