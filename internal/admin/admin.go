@@ -14,6 +14,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/access"
 	"github.com/hourthree/hourthree/internal/detect"
+	"github.com/hourthree/hourthree/internal/history"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/watch"
 	"github.com/hourthree/hourthree/internal/workload"
@@ -54,6 +55,10 @@ type Options struct {
 	// Both may be nil, and are not served then.
 	Outages func(now time.Time) watch.Report
 	Changed func(detect.Change)
+	// History answers for a stretch of the past, Totals for the windows that end now.
+	// Both may be nil, and are not served then.
+	History func(now time.Time, q history.Query) (history.Answer, error)
+	Totals  func(now time.Time) history.Totals
 	Ready   func() error // why the router is not ready, nil when it is
 	Metrics http.Handler
 	// Incidents serves the library of incidents: /incidents, /api/incidents and
@@ -104,6 +109,12 @@ func Handler(o Options) http.Handler {
 	}
 	if o.Changed != nil {
 		mux.HandleFunc("POST /api/v1/changes", o.change)
+	}
+	if o.History != nil {
+		mux.HandleFunc("GET /api/v1/history", o.past)
+	}
+	if o.Totals != nil {
+		mux.HandleFunc("GET /api/v1/history/totals", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Totals(time.Now())) })
 	}
 	mux.HandleFunc("PUT /api/v1/workloads/{name}/quarantine", o.lane)
 	mux.HandleFunc("DELETE /api/v1/workloads/{name}/quarantine", o.lane)

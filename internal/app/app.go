@@ -42,6 +42,7 @@ import (
 	"github.com/hourthree/hourthree/internal/mcpserver"
 	"github.com/hourthree/hourthree/internal/otlp"
 	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/store"
 	"github.com/hourthree/hourthree/internal/telemetry"
 	"github.com/hourthree/hourthree/internal/watch"
 )
@@ -105,6 +106,7 @@ type App struct {
 	gateway *gateway.Gateway
 	builder *builder
 	export  *otlp.Exporter // nil for none
+	store   *store.Store
 	start   time.Time
 
 	ready    atomic.Bool
@@ -136,7 +138,7 @@ type loaded struct {
 }
 
 // New reads the configuration and opens the listeners. Nothing is served yet.
-func New(opt Options) (*App, error) {
+func New(opt Options) (_ *App, err error) {
 	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr)}
 	a.log = slog.New(slog.NewJSONHandler(a.lines, nil))
 	if a.opt.Network.Listen == nil {
@@ -149,6 +151,14 @@ func New(opt Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.store, err = a.openStore(l.config); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = a.store.Close() // the error is the one that counts
+		}
+	}()
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.metrics = telemetry.New(reg, a.lines)
@@ -249,6 +259,7 @@ func (a *App) Reload() error {
 			"listen": l.config.Listen != now.Listen, "admin.listen": l.config.Admin.Listen != now.Admin.Listen,
 			"admin.tls":           (l.config.Admin.TLS == nil) != (now.Admin.TLS == nil),
 			"http.header_timeout": l.config.HTTP.HeaderTimeout != now.HTTP.HeaderTimeout, "http.max_header": l.config.HTTP.MaxHeader != now.HTTP.MaxHeader,
+			"store.path":     l.config.Store.Path != now.Store.Path,
 			"telemetry.otlp": !reflect.DeepEqual(l.config.Telemetry.OTLP, now.Telemetry.OTLP),
 		} {
 			if changed {
@@ -256,7 +267,7 @@ func (a *App) Reload() error {
 			}
 		}
 		// What counts is where the router listens, not where the file would.
-		l.config.Listen, l.config.Admin.Listen, l.config.Telemetry = now.Listen, now.Admin.Listen, now.Telemetry
+		l.config.Listen, l.config.Admin.Listen, l.config.Telemetry, l.config.Store = now.Listen, now.Admin.Listen, now.Telemetry, now.Store
 		if (l.config.Admin.TLS == nil) != (now.Admin.TLS == nil) {
 			l.config.Admin.TLS = now.Admin.TLS
 		}
@@ -423,6 +434,7 @@ func (a *App) Stop() error {
 	if a.export != nil {
 		a.export.Close()
 	}
+	a.closeStore()
 	a.log.Info("stopped", "component", "app")
 	a.flush()
 	return nil

@@ -40,6 +40,7 @@ func (k *checker) run() {
 	k.timers()
 	k.bounds()
 	k.export()
+	k.store()
 }
 
 func (k *checker) error(path, message, hint string) {

@@ -34,6 +34,8 @@ type Config struct {
 	Memory Memory `yaml:"memory"`
 	// What is sent about requests to a collector of yours.
 	Telemetry Telemetry `yaml:"telemetry"`
+	// The file that outlives a restart.
+	Store Store `yaml:"store"`
 }
 
 // Provider is an account at an upstream.

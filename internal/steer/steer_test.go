@@ -278,31 +278,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestLog: a line that is changed, or missing, shows.
-func TestLog(t *testing.T) {
-	var list []Entry
-	before := ""
-	for i := range 5 {
-		e := Entry{ID: int64(i + 1), At: t0.Add(time.Duration(i) * time.Second).In(time.FixedZone("x", 3600)), Who: "ada", What: "drain", Subject: "azure/gpt"}.Sealed(before)
-		list, before = append(list, e), e.Digest
-	}
-	text, _ := json.Marshal(list)
-	var read []Entry
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
-	if err := Verify(read); err != nil {
-		t.Error(err)
-	}
-	read[2].Who = "eve"
-	if err := Verify(read); err == nil || !strings.Contains(err.Error(), "entry 3") {
-		t.Error(err)
-	}
-	if err := Verify(append(list[:2:2], list[3:]...)); err == nil || !strings.Contains(err.Error(), "missing") {
-		t.Error(err)
-	}
-}
-
 // anyOrder draws an order, right or wrong.
 func anyOrder(t *rapid.T) Order {
 	o := Order{Kind: rapid.SampledFrom(Kinds).Draw(t, "kind"), Why: "x", For: rapid.SampledFrom([]string{"1m", "5m", "1h", "", "1s"}).Draw(t, "for")}
