@@ -12,7 +12,7 @@ import (
 
 func quarantineCommand() *cobra.Command {
 	var router operatorListener
-	var why string
+	var why, last string
 	var share float64
 	var release bool
 	c := &cobra.Command{
@@ -36,6 +36,9 @@ func quarantineCommand() *cobra.Command {
 			if c.Flags().Changed("share") {
 				order["share"] = share
 			}
+			if last != "" && !release {
+				order["for"] = last
+			}
 			if _, err := router.send(c.Context(), method, pathTo("/api/v1/workloads/%s/quarantine", args[0]), order); err != nil {
 				return err
 			}
@@ -45,6 +48,7 @@ func quarantineCommand() *cobra.Command {
 	}
 	router.flags(c)
 	c.Flags().StringVar(&why, "why", "", "reason, for the list of changes")
+	c.Flags().StringVar(&last, "for", "", "how long it holds, 1m to 24h: it ends by itself (default 4h)")
 	c.Flags().Float64Var(&share, "share", 0.05, "share of concurrency and memory, 0 to 1; 0 lets nothing in")
 	c.Flags().BoolVar(&release, "release", false, "move it back")
 	return c

@@ -32,7 +32,8 @@ type Quarantine struct {
 	Share *float64 `json:"share"`
 	Who   string   `json:"who"`
 	Why   string   `json:"why"`
-	By    By       `json:"-"`
+	For   string   `json:"for"` // a Go duration, 1m to 24h; 4h where nothing is said
+	By    By       `json:"-"`   // who is known to ask, in place of Who
 }
 
 // Steering is what an operator may change.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -39,10 +40,8 @@ func (a *App) workload(name string) *workload.Workload {
 // Quarantine moves a workload to the lane that keeps it away from the others, from its
 // next request on: an action like the others.
 func (a *App) Quarantine(name string, q admin.Quarantine) error {
-	if q.Why == "" {
-		q.Why = unsaid
-	}
-	_, err := a.Order(steer.Order{Kind: steer.Quarantine, Subject: name, Share: q.Share, Why: q.Why}, q.By)
+	q = complete(q)
+	_, err := a.Order(steer.Order{Kind: steer.Quarantine, Subject: name, Share: q.Share, For: q.For, Why: q.Why}, q.By)
 	var p steer.Problem
 	if errors.As(err, &p) && p.Is == steer.Unknown {
 		return admin.ErrUnknown
@@ -56,9 +55,7 @@ func (a *App) Release(name string, q admin.Quarantine) error {
 	if w == nil {
 		return admin.ErrUnknown
 	}
-	if q.Why == "" {
-		q.Why = unsaid
-	}
+	q = complete(q)
 	ordered := false
 	for held := a.heldBy(name); held != ""; held = a.heldBy(name) { // each may bring back the one before it
 		if _, err := a.undo(held, q.By, q.Why, "release"); err != nil {
@@ -75,6 +72,17 @@ func (a *App) Release(name string, q admin.Quarantine) error {
 	a.changed(steer.Entry{At: time.Now(), Who: q.By.Name, Role: q.By.Role, Via: q.By.Via, What: "release", Subject: name, Why: q.Why},
 		detect.Change{What: "release", Scope: name})
 	return nil
+}
+
+// complete says of an order what was not said.
+func complete(q admin.Quarantine) admin.Quarantine {
+	if q.Why == "" {
+		q.Why = unsaid
+	}
+	if q.By.Name == "" {
+		q.By.Name = cmp.Or(q.Who, "operator")
+	}
+	return q
 }
 
 // heldBy is the action that holds a workload in quarantine, "" for none.
