@@ -56,6 +56,7 @@ func rootCommand() *cobra.Command {
 		quarantineCommand(), rolloutCommand(), whoamiCommand(), notifyCommand(), drillCommand(), auditCommand(), incidentsCommand(),
 		mcpCommand(), versionCommand(),
 	)
+	root.AddCommand(steerCommands()...)
 	refuseUnknown(root)
 	return root
 }

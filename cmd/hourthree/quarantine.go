@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/user"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,7 @@ import (
 
 func quarantineCommand() *cobra.Command {
 	var router operatorListener
-	var why string
+	var why, last string
 	var share float64
 	var release bool
 	c := &cobra.Command{
@@ -19,7 +20,7 @@ func quarantineCommand() *cobra.Command {
 		Short: "Move a workload to its own lane in a running router, or back",
 		Long: "Move a workload of a running router to the quarantine lane: a fixed share of\n" +
 			"concurrency and memory, no extra attempts, no repeats. It holds from the next\n" +
-			"request on, without a restart, until --release.",
+			"request on, without a restart, for 4h or until --release. hourthree actions lists it.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("name one workload: hourthree quarantine WORKLOAD; hourthree limits lists them")
@@ -35,6 +36,9 @@ func quarantineCommand() *cobra.Command {
 			if c.Flags().Changed("share") {
 				order["share"] = share
 			}
+			if last != "" && !release {
+				order["for"] = last
+			}
 			if _, err := router.send(c.Context(), method, pathTo("/api/v1/workloads/%s/quarantine", args[0]), order); err != nil {
 				return err
 			}
@@ -44,6 +48,7 @@ func quarantineCommand() *cobra.Command {
 	}
 	router.flags(c)
 	c.Flags().StringVar(&why, "why", "", "reason, for the list of changes")
+	c.Flags().StringVar(&last, "for", "", "how long it holds, 1m to 24h: it ends by itself (default 4h)")
 	c.Flags().Float64Var(&share, "share", 0.05, "share of concurrency and memory, 0 to 1; 0 lets nothing in")
 	c.Flags().BoolVar(&release, "release", false, "move it back")
 	return c
@@ -51,6 +56,9 @@ func quarantineCommand() *cobra.Command {
 
 // operator is who runs the command.
 func operator() string {
+	if name := os.Getenv("USER"); name != "" {
+		return name
+	}
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}

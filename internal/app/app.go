@@ -44,6 +44,7 @@ import (
 	"github.com/hourthree/hourthree/internal/otlp"
 	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/steer"
 	"github.com/hourthree/hourthree/internal/store"
 	"github.com/hourthree/hourthree/internal/telemetry"
 	"github.com/hourthree/hourthree/internal/watch"
@@ -121,6 +122,8 @@ type App struct {
 	current  atomic.Pointer[loaded]
 	lanes    lanes
 	rolling  rolling
+	steering *steering
+	journal  *journal
 
 	guard       *access.Guard
 	certificate *certificate // nil without TLS
@@ -147,7 +150,7 @@ type loaded struct {
 
 // New reads the configuration and opens the listeners. Nothing is served yet.
 func New(opt Options) (_ *App, err error) {
-	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr)}
+	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr), steering: newSteering(), journal: newJournal()}
 	a.rolling.seen, a.rolling.spare = new(rollout.Seen), new(rollout.Seen)
 	a.log = slog.New(slog.NewJSONHandler(a.lines, nil))
 	if a.opt.Network.Listen == nil {
@@ -194,6 +197,9 @@ func New(opt Options) (_ *App, err error) {
 	telemetry.Rollouts(reg, a.rolloutReading)
 	a.exports(reg)
 	telemetry.StoreErrors(reg, a.store.Failures)
+	if err := a.restore(); err != nil {
+		return nil, err
+	}
 	if err := a.begins(l); err != nil {
 		return nil, err
 	}
@@ -260,7 +266,7 @@ func (a *App) take(l *loaded) error {
 // inForce serves what the builder has put in force, and takes the settings that are
 // the process's.
 func (a *App) inForce(l *loaded, s *gateway.Snapshot) {
-	a.gateway.Use(s)
+	a.serveFrom(s)
 	a.notify.Use(webhooks(l.config.Notify))
 	a.watch.Use(topology(a.builder.list(), s))
 	a.gateway.Line.Reconfigure(queueOf(l.config))
@@ -309,6 +315,7 @@ func (a *App) reload() error {
 		reason := err.Error()
 		a.refused.Store(&reason)
 		a.log.Error("configuration refused, the old one stays", "component", "config", "reason", reason)
+		a.audit(steer.Entry{At: time.Now(), Who: byRouter, What: "configuration", Subject: a.opt.ConfigPath, Why: "refused: " + bounded(reason)})
 		a.notify.Tell(notify.Refused(time.Now(), a.current.Load().source, err))
 		return err
 	}
@@ -347,7 +354,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
 			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady,
-			Access: a.guard, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
+			Access: a.guard, Steering: a.steeringAPI(),
 			Rollout:   admin.Rollout{Status: a.RolloutStatus, Promote: a.PromoteRollout, Halt: a.HaltRollout, Retry: a.RetryRollout},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 			Incidents: library.Handler(a.incidents, library.Options{Failed: unread}),
@@ -357,6 +364,8 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.serve(a.clients, netutil.LimitListener(client, maxConns))
 	a.serve(a.admins, operators)
+	a.journal.start(a.unwritten)
+	a.audit(steer.Entry{At: time.Now(), Who: byRouter, What: "configuration", Subject: a.current.Load().id, Why: "start " + a.current.Load().source})
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopPoll = cancel
 	a.wg.Go(func() { a.poll(ctx) })
@@ -409,6 +418,7 @@ func (a *App) poll(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			a.builder.poll(now)
+			a.expire(now)
 			a.judge(now)
 			a.watch.Poll(now)
 			a.past.poll(now, a.reading)
@@ -470,6 +480,7 @@ func (a *App) Stop() error {
 	}
 	a.notify.Close()
 	a.lastPoints(time.Now())
+	a.journal.stop()
 	a.closeStore()
 	a.log.Info("stopped", "component", "app")
 	a.flush()

@@ -13,11 +13,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/notify"
 	"github.com/hourthree/hourthree/internal/spelling"
+	"github.com/hourthree/hourthree/internal/steer"
 	"github.com/hourthree/hourthree/internal/telemetry"
 )
 
@@ -86,8 +86,8 @@ func (a *App) noticed(n detect.Notice) {
 }
 
 // announce tells webhooks of a change.
-func (a *App) announce(c admin.Change) {
-	if n, ok := (notify.Change{At: c.At, Who: c.Who, What: c.What, Subject: c.Subject, Why: c.Why}).Notice(); ok {
+func (a *App) announce(e steer.Entry) {
+	if n, ok := (notify.Change{At: e.At, Who: e.Who, What: e.What, Subject: e.Subject, Why: e.Why}).Notice(); ok {
 		a.notify.Tell(n)
 	}
 }

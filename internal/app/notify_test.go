@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/detect"
+	"github.com/hourthree/hourthree/internal/steer"
 )
 
 // inbox takes messages of a webhook.
@@ -95,7 +95,7 @@ func TestWebhookHangs(t *testing.T) {
 		forever = make(chan struct{})
 		began := time.Now()
 		for range 100 {
-			r.app.changed(admin.Change{At: time.Now(), Who: "ann", What: "drain", Subject: "u1/real"})
+			r.app.changed(steer.Entry{At: time.Now(), Who: "ann", What: "drain", Subject: "u1/real"}, detect.Change{})
 		}
 		if err := r.app.Reload(); err != nil {
 			t.Error(err)

@@ -10,6 +10,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/hourthree/hourthree/internal/admin"
+	"github.com/hourthree/hourthree/internal/steer"
 )
 
 // What a refusal may cost in the router, without net/http's connection (I17).
@@ -49,13 +52,14 @@ var refusals = []struct {
 	{"workload-limit", overKey, nil, http.StatusTooManyRequests, "capacity", false},
 	{"repeats", "key-of-one-that-repeats", []string{"X-Stainless-Retry-Count", "2"}, http.StatusTooManyRequests, "capacity", false},
 	{"memory", callerKey, nil, http.StatusServiceUnavailable, "overload", true},
+	{"shed", "key-of-one-that-is-shed", nil, http.StatusServiceUnavailable, "overload", false},
 }
 
 func newRefusing(t testing.TB) *refusing {
 	file := filepath.Join(t.TempDir(), "hourthree.yaml")
 	text := "listen: 127.0.0.1:0\nadmin: {listen: 127.0.0.1:0}\nmemory: {limit: 512MiB}\n" +
 		"providers: {a: {type: openai, api_key: secret-of-a}}\nmodels: {m: {targets: [{provider: a, model: real}]}}\n" +
-		"workloads:\n  team: {keys: [" + callerKey + "]}\n  over: {keys: [" + overKey + "], limits: {rpm: 1}}\n  again: {keys: [key-of-one-that-repeats]}\n" +
+		"workloads:\n  team: {keys: [" + callerKey + "]}\n  over: {keys: [" + overKey + "], limits: {rpm: 1}}\n  again: {keys: [key-of-one-that-repeats]}\n  nightly: {keys: [key-of-one-that-is-shed], priority: batch}\n" +
 		"quarantine: {automatic: false}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -66,6 +70,9 @@ func newRefusing(t testing.TB) *refusing {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = a.Stop() })
+	if _, err := a.Order(steer.Order{Kind: steer.Shed, Subject: "batch", Why: "a test"}, admin.By{Name: "ada"}); err != nil {
+		t.Fatal(err)
+	}
 	return &refusing{app: a, handler: a.gateway.Handler(), w: quiet{header: http.Header{}}}
 }
 

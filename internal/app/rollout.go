@@ -10,12 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/steer"
 	"github.com/hourthree/hourthree/internal/telemetry"
 )
 
@@ -109,7 +110,7 @@ func (a *App) takeAtOnce(now time.Time, l *loaded) error {
 	}
 	r.ended = ""
 	a.keepInForce()
-	a.changed(admin.Change{At: now, Who: "operator", What: "configuration", Subject: l.id, Why: "reload of " + l.source})
+	a.changed(steer.Entry{At: now, Who: "operator", What: "configuration", Subject: l.id, Why: "reload of " + l.source}, detect.Change{What: "configuration " + l.id})
 	return nil
 }
 
@@ -120,8 +121,8 @@ func (a *App) replace(now time.Time, by string) {
 	if way == nil {
 		return
 	}
-	a.gateway.Use(a.builder.snapshot)
 	a.builder.abandon(way.candidate)
+	a.serveFrom(a.builder.snapshot)
 	r.way = nil
 	if r.run.Replace(now, "", by) == nil { // else it has just ended
 		a.moments(way.id, last(r.run.Status(now)))
@@ -161,7 +162,7 @@ func (a *App) expose() {
 	a.widen()
 	s := *a.builder.snapshot
 	s.Rollout = way.next
-	a.gateway.Use(&s)
+	a.serveFrom(&s)
 	a.watch.Use(topology(slices.Concat(a.builder.list(), a.builder.candidates()), way.snapshot))
 	if a.export != nil {
 		a.export.Use(merged(upstreamsOf(way.loaded.config), upstreamsOf(a.current.Load().config)))
@@ -214,7 +215,7 @@ func (a *App) widen() {
 		return
 	}
 	a.builder.expose(way.candidate, e)
-	way.next.Next.Store(a.builder.reach(way.candidate, e))
+	a.serveBeside(way.next, a.builder.reach(way.candidate, e))
 	way.next.Exposure.Store(e)
 }
 
@@ -283,8 +284,8 @@ func (a *App) settleRollout(now time.Time, moments []rollout.Moment) {
 		a.keepInForce()
 	default: // halted or reverted
 		r.way, r.ended = nil, way.id
-		a.gateway.Use(a.builder.snapshot)
 		a.builder.abandon(way.candidate)
+		a.serveFrom(a.builder.snapshot)
 		a.watch.Use(topology(a.builder.list(), a.builder.snapshot))
 	}
 	a.moments(way.id, moments)
@@ -299,7 +300,7 @@ func (a *App) moments(version string, all []rollout.Moment) {
 		a.keepRollout()
 	}
 	for _, m := range all {
-		a.changed(admin.Change{At: m.At, Who: cmp.Or(m.By, byRollout), What: "rollout", Subject: version, Why: m.What})
+		a.changed(steer.Entry{At: m.At, Who: cmp.Or(m.By, byRollout), What: "rollout", Subject: version, Why: m.What}, detect.Change{What: "rollout of " + version + ": " + m.What})
 		if a.opt.Rolled != nil {
 			a.opt.Rolled(a.rolling.run.Status(m.At).State, m.At)
 		}
@@ -381,7 +382,7 @@ func (a *App) RetryRollout(who, why string) error {
 		return errors.New("no configuration was taken back: there is nothing to try again")
 	}
 	ended := r.ended
-	a.changed(admin.Change{At: time.Now(), Who: who, What: "rollout", Subject: ended, Why: "to be tried again: " + why})
+	a.changed(steer.Entry{At: time.Now(), Who: who, What: "rollout", Subject: ended, Why: "to be tried again: " + why}, detect.Change{})
 	r.ended = ""
 	err := a.reload()
 	if err != nil {

@@ -107,7 +107,7 @@ func (r *router) act(a Action) {
 		case "quarantine":
 			now, _ := p.current()
 			for _, name := range r.callers(a.Workload) {
-				_ = now.Quarantine(name, admin.Quarantine{Share: &a.Share, Who: "operator", Why: "the drill's action"}) // the name has been checked
+				_ = now.Quarantine(name, admin.Quarantine{Share: &a.Share, For: "24h", Who: "operator", Why: "the drill's action"}) // the name has been checked
 			}
 		}
 	})

@@ -18,7 +18,7 @@ var ErrChain = errors.New("the audit log was changed")
 // mostEntries bounds one answer of Entries.
 const mostEntries = 1000
 
-const columns = "id, at, who, role, what, subject, why, action, undo, digest"
+const columns = "id, at, who, role, via, what, subject, why, action, undo, digest"
 
 // Append adds a line to the audit log and returns it as it was written: with its ID,
 // one above the last, its digest, and the time in UTC.
@@ -43,8 +43,8 @@ func (s *Store) Append(e steer.Entry) (steer.Entry, error) {
 			}
 			e.ID++
 			e.Digest = digest(&e, before)
-			_, err = t.Exec("INSERT INTO audit ("+columns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-				e.ID, stamp(e.At), e.Who, e.Role, e.What, e.Subject, e.Why, e.Action, e.Undo, e.Digest)
+			_, err = t.Exec("INSERT INTO audit ("+columns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+				e.ID, stamp(e.At), e.Who, e.Role, e.Via, e.What, e.Subject, e.Why, e.Action, e.Undo, e.Digest)
 			return err
 		})
 	})
@@ -110,7 +110,7 @@ func entries(db *sql.DB, where string, args []any, each func(*steer.Entry) error
 	for rows.Next() {
 		var e steer.Entry
 		var at string
-		if err := rows.Scan(&e.ID, &at, &e.Who, &e.Role, &e.What, &e.Subject, &e.Why, &e.Action, &e.Undo, &e.Digest); err != nil {
+		if err := rows.Scan(&e.ID, &at, &e.Who, &e.Role, &e.Via, &e.What, &e.Subject, &e.Why, &e.Action, &e.Undo, &e.Digest); err != nil {
 			return err
 		}
 		if e.At, err = time.Parse(time.RFC3339Nano, at); err != nil {
@@ -124,7 +124,7 @@ func entries(db *sql.DB, where string, args []any, each func(*steer.Entry) error
 }
 
 func texts(e *steer.Entry) []*string {
-	return []*string{&e.Who, &e.Role, &e.What, &e.Subject, &e.Why, &e.Action, &e.Undo}
+	return []*string{&e.Who, &e.Role, &e.Via, &e.What, &e.Subject, &e.Why, &e.Action, &e.Undo}
 }
 
 // digest is of a line and of the digest before it. Each text has its length before

@@ -18,6 +18,7 @@ var migrations = [...]string{
 		at      TEXT NOT NULL,
 		who     TEXT NOT NULL,
 		role    TEXT NOT NULL,
+		via     TEXT NOT NULL,
 		what    TEXT NOT NULL,
 		subject TEXT NOT NULL,
 		why     TEXT NOT NULL,

@@ -148,8 +148,8 @@ func TestAppendOnly(t *testing.T) {
 	}
 	for _, q := range []string{
 		"UPDATE audit SET who = 'eve' WHERE id = 2", "DELETE FROM audit WHERE id = 5", "DELETE FROM audit",
-		"INSERT OR REPLACE INTO audit SELECT id, at, 'eve', role, what, subject, why, action, undo, digest FROM audit WHERE id = 2",
-		"INSERT INTO audit SELECT 0, at, who, role, what, subject, why, action, undo, digest FROM audit WHERE id = 2",
+		"INSERT OR REPLACE INTO audit SELECT id, at, 'eve', role, via, what, subject, why, action, undo, digest FROM audit WHERE id = 2",
+		"INSERT INTO audit SELECT 0, at, who, role, via, what, subject, why, action, undo, digest FROM audit WHERE id = 2",
 	} {
 		if _, err := s.db.Exec(q); err == nil || !strings.Contains(err.Error(), "only added to") {
 			t.Errorf("%s: %v", q, err)
