@@ -69,6 +69,8 @@ func (f *Finding) words() string {
 		return fmt.Sprintf("%s refuses %.1f %% of %d calls for capacity and refused %.1f %%, while %.1f %% more are answered 5xx: capacity relabelled as a server fault", f.Subject, 100*f.Now, f.N, 100*f.Before, 100*f.Score)
 	case Theirs:
 		return fmt.Sprintf("%s refuses %.1f %% of %d calls as mistakes of %.0f callers at once, usual is %.1f %%: the provider's fault", f.Subject, 100*f.Now, f.N, f.Score, 100*f.Before)
+	case Left:
+		return fmt.Sprintf("the router has left %s, by its breaker; of %d calls in a minute %.1f %% failed", f.Subject, f.N, 100*f.Now)
 	case SlowerBy:
 		return fmt.Sprintf("first content of %s takes %.2f s for requests of the same size, usual is %.2f s", f.Subject, f.Now, f.Before)
 	}

@@ -48,6 +48,10 @@ type Outage struct {
 	named  Subject   // the suspect that was said to be the source
 	first  Subject   // the suspect that leads, since when
 	leads  time.Time
+
+	trail  []sample // while it is open
+	found  int      // findings and waves
+	causes judged   // when Changes was made
 }
 
 type onset struct {
@@ -93,9 +97,10 @@ const (
 	dominant    = 0.1 // of the load at onset
 	eased       = 0.5 // of the harm at its worst, from which it looks better
 	worse       = 0.75
-	certain     = 0.5  // score from which a suspect is named
-	ahead       = 0.05 // of the one that was named
-	steady      = 5 * time.Second
+	certain     = 0.5              // score from which a suspect is named
+	ahead       = 0.05             // of the one that was named
+	steady      = 5 * time.Second  // that a certain suspect leads before it is named
+	unsteady    = 15 * time.Second // that one with the least score leads besides
 )
 
 // group puts what was found in this tick into outages.
@@ -130,7 +135,7 @@ func (d *Detector) home(f *Finding) *Outage {
 }
 
 // widen adds what a scope implies: of a target its domain and the models that it
-// serves, of a model its targets.
+// serves, of a model and of a region their targets.
 func (d *Detector) widen(scope []Subject) []Subject {
 	out := slices.Clone(scope)
 	for _, s := range scope {
@@ -148,13 +153,21 @@ func (d *Detector) widen(scope []Subject) []Subject {
 			for _, t := range d.top.Models[s.Name] {
 				out = append(out, Subject{Target, t})
 			}
+		case Region:
+			for name, p := range d.top.Targets {
+				if p.Region == s.Name {
+					out = append(out, Subject{Target, name})
+				}
+			}
 		}
 	}
 	return out
 }
 
+// meets reports that two scopes have something in common.
 func meets(a, b []Subject) bool {
-	return slices.ContainsFunc(a, func(s Subject) bool { return slices.Contains(b, s) })
+	return slices.ContainsFunc(a, func(s Subject) bool { return s.Kind == All || slices.Contains(b, s) }) ||
+		slices.ContainsFunc(b, func(s Subject) bool { return s.Kind == All })
 }
 
 func (d *Detector) open(f *Finding) *Outage {
@@ -174,6 +187,7 @@ func (d *Detector) lasting(o *Outage) bool {
 // wave begins the next wave of an outage, after one that was called over too.
 func (d *Detector) wave(o *Outage, f *Finding) {
 	o.Waves++
+	o.found++
 	since := d.now
 	if f != nil {
 		since = f.Since
@@ -189,6 +203,7 @@ func (d *Detector) wave(o *Outage, f *Finding) {
 // adopt adds a finding to an outage, and its load to what must come back.
 func (d *Detector) adopt(o *Outage, f *Finding) {
 	f.home = o
+	o.found++
 	o.Findings = slices.DeleteFunc(o.Findings, func(old *Finding) bool { return old.Detector == f.Detector && old.Subject == f.Subject })
 	if o.Findings = append(o.Findings, f); len(o.Findings) > maxFindings {
 		o.Findings = slices.Delete(o.Findings, 0, 1)
@@ -263,7 +278,9 @@ func (d *Detector) place(o *Outage, rate float64) int {
 }
 
 func touches(wide []Subject, s *series) bool {
-	return slices.Contains(wide, Subject{Workload, s.key.name}) || slices.Contains(wide, Subject{Model, s.key.of})
+	return slices.ContainsFunc(wide, func(w Subject) bool {
+		return w.Kind == All || w == Subject{Workload, s.key.name} || w == Subject{Model, s.key.of}
+	})
 }
 
 // say adds a notice, and its text to the timeline.

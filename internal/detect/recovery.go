@@ -10,10 +10,11 @@ import (
 // whether it is over.
 func (d *Detector) advance(o *Outage) {
 	d.measure(o)
-	if o.State == Degraded {
+	if o.State == Degraded && o.harm >= eased*o.worst { // what is left of failures that end says little
 		d.suspect(o)
 		d.name(o)
 	}
+	d.causes(o)
 	firing := d.firing(o)
 	looks := !firing || o.harm < eased*o.worst
 	switch {
@@ -92,6 +93,7 @@ func (d *Detector) close(o *Outage, s State, words string) {
 	o.Ended = &at
 	d.settle(o, s)
 	d.release(o)
+	o.trail = nil
 	was := o.State
 	d.enter(o, s, words)
 	if was == s {
@@ -139,7 +141,9 @@ func (d *Detector) measure(o *Outage) {
 		o.Traffic = 0
 	}
 	o.Failing = share(now.Bad(), now.Work())
-	o.harm = float64(now.Bad()+d.excessOf(o)) / min(d.cfg.Window, max(time.Second, d.now.Sub(d.since))).Seconds()
+	harm := now.Bad() + d.excessOf(o)
+	o.track(d.now, share(harm, now.Distinct()))
+	o.harm = float64(harm) / min(d.cfg.Window, max(time.Second, d.now.Sub(d.since))).Seconds()
 	if o.State == Degraded {
 		o.worst = max(o.worst, o.harm)
 	}
@@ -174,6 +178,8 @@ func (d *Detector) release(o *Outage) {
 			s.drop = cusum{}
 		case Broken:
 			s.broken = cusum{}
+		case Left:
+			s.opened = time.Time{}
 		case SlowerBy:
 			for k, p := range d.slow {
 				if k.target == f.Subject.Name {

@@ -87,12 +87,13 @@ type Tally struct {
 	requests map[requestKey]*Counts
 	attempts map[attemptKey]*Counts
 	content  map[contentKey]*moments
+	breakers map[string]time.Time // of targets: when the breaker opened, zero once it is closed
 }
 
 // NewTally returns one that holds up to so many names of each sort; what is beyond
 // is not counted.
 func NewTally(most int) *Tally {
-	return &Tally{most: most, requests: map[requestKey]*Counts{}, attempts: map[attemptKey]*Counts{}, content: map[contentKey]*moments{}}
+	return &Tally{most: most, requests: map[requestKey]*Counts{}, attempts: map[attemptKey]*Counts{}, content: map[contentKey]*moments{}, breakers: map[string]time.Time{}}
 }
 
 // find returns the entry of a name, nil when there is room for no more.
@@ -181,4 +182,20 @@ func (m *moments) deviation() float64 {
 // fade forgets with time and takes in what is new.
 func (m *moments) fade(keep float64, more moments) {
 	m.n, m.sum, m.square = m.n*keep+more.n, m.sum*keep+more.sum, m.square*keep+more.square
+}
+
+// Moved notes that a target's breaker opens or has closed. One that an operator holds
+// open says nothing of the target.
+func (t *Tally) Moved(m event.Transition) {
+	if _, known := t.breakers[m.Target]; !known && len(t.breakers) >= t.most {
+		return
+	}
+	switch {
+	case m.To == "open" && m.Reason != "forced_open":
+		if t.breakers[m.Target].IsZero() {
+			t.breakers[m.Target] = m.At
+		}
+	case m.To == "closed":
+		t.breakers[m.Target] = time.Time{}
+	}
 }

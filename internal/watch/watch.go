@@ -53,7 +53,7 @@ func New(o Options) *Watch {
 
 // Listener hears the flow.
 func (w *Watch) Listener() *event.Listener {
-	return &event.Listener{Attempt: w.attempt, Request: w.request}
+	return &event.Listener{Attempt: w.attempt, Request: w.request, Transition: w.moved}
 }
 
 func (w *Watch) request(r *event.Request) {
@@ -65,6 +65,12 @@ func (w *Watch) request(r *event.Request) {
 func (w *Watch) attempt(a *event.Attempt) {
 	w.counting.Lock()
 	w.tally.Attempt(a)
+	w.counting.Unlock()
+}
+
+func (w *Watch) moved(t event.Transition) {
+	w.counting.Lock()
+	w.tally.Moved(t)
 	w.counting.Unlock()
 }
 
