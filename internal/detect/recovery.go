@@ -10,7 +10,8 @@ import (
 // whether it is over.
 func (d *Detector) advance(o *Outage) {
 	d.measure(o)
-	if o.State == Degraded && o.harm >= eased*o.worst { // what is left of failures that end says little
+	// What is left of failures that end says little of one that was named.
+	if o.State == Degraded && (o.named == Subject{} || o.harm >= eased*o.worst) {
 		d.suspect(o)
 		d.name(o)
 	}

@@ -40,6 +40,8 @@ const (
 	// What failures alone say counts for a little less for a workload: most of what
 	// fails with one fails at a target. What repeats count for.
 	whole = 0.9
+	// failing is the share of its requests from which a workload's are taken to fail.
+	failing = 0.25
 	// few failures say half of what many do.
 	few = 5.0
 	// polite is the amplification that official clients come to in an outage that is
@@ -87,7 +89,9 @@ func lift(part, all Counts) (s Suspect, value float64) {
 // workloads are suspects for what fails of their calls alone, and for what they
 // bring in on top of their requests: the less it exceeds what official clients come
 // to, the less it counts, and the less so the more of the traffic is theirs anyway.
-// What the router refuses of them is no evidence: it refuses what matters least.
+// What the router refuses of them is no evidence by itself: it refuses what matters
+// least, and everybody's for a target that cools down. It is for a workload that
+// comes on in spite of it.
 func (d *Detector) workloads() (list []Suspect) {
 	all, each := d.windows(Workload)
 	allCalls, calls := d.callsOf()
@@ -101,12 +105,17 @@ func (d *Detector) workloads() (list []Suspect) {
 		s.Subject = Subject{Workload, name}
 		s.Excess, s.Amplification = share(w.Excess(), all.Excess()), w.amplification()
 		weight := min(1, max(0, (s.Amplification-polite)/polite))
-		if w.Repeats == 0 || w.Excess() < d.cfg.LeastExcess {
-			weight = 0
+		fails := share(w.Bad(), w.Work()) >= failing
+		if w.Repeats == 0 && !fails || w.Excess() < d.cfg.LeastExcess {
+			weight = 0 // to be above a limit is not to repeat
+		}
+		if weight > 0 && fails {
+			_, refused := lift(w, all)
+			failures = max(failures, refused)
 		}
 		beyond := s.Excess * (1 - (1-weight)*share(w.Distinct(), all.Distinct()))
 		s.Score = 1 - (1-whole*failures)*(1-weight*beyond)
-		s.Text = fmt.Sprintf("has part in %s of the failed calls and brings in %s of the excess, %.1f for each distinct request", percent(s.Share), percent(s.Excess), s.Amplification)
+		s.Text = fmt.Sprintf("has part in %s of the failures and brings in %s of the excess, %.1f for each distinct request", percent(s.Share), percent(s.Excess), s.Amplification)
 		list = append(list, s)
 	}
 	return list
@@ -160,16 +169,47 @@ func (d *Detector) places() (list []Suspect) {
 			}
 		}
 	}
+	refused := d.refused()
 	for who, c := range groups {
 		s, failures := lift(*c, all)
 		if (who.Kind == Model || who.Kind == Region) && c.Work() == all.Work() {
 			continue
 		}
+		if r, ok := refused[who]; ok && r.value > failures {
+			s, failures = r.suspect, r.value
+		}
 		s.Subject, s.Score = who, breadth[who.Kind]*failures
-		s.Text = fmt.Sprintf("has part in %s of the failed calls; %s of its calls fail and %s of the others", percent(s.Share), percent(s.Inside), percent(s.Outside))
+		s.Text = fmt.Sprintf("has part in %s of the failures; %s of its own fail and %s of the others", percent(s.Share), percent(s.Inside), percent(s.Outside))
 		list = append(list, s)
 	}
 	return list
+}
+
+// refusal is what the requests for a model say.
+type refusal struct {
+	suspect Suspect
+	value   float64
+}
+
+// refused are the models whose requests fail, or the target of such a model where
+// there is only one: while a target cools down nothing is asked of it, and its calls
+// say nothing.
+func (d *Detector) refused() map[Subject]refusal {
+	all, each := d.windows(Model)
+	out := map[Subject]refusal{}
+	for i, name := range each.names {
+		if each.counts[i].Work() == all.Work() {
+			continue
+		}
+		who := Subject{Model, name}
+		if t := d.top.Models[name]; len(t) == 1 {
+			who = Subject{Target, t[0]}
+		}
+		if s, v := lift(each.counts[i], all); v > out[who].value {
+			out[who] = refusal{s, v}
+		}
+	}
+	return out
 }
 
 // targets are the calls at each target lately. Where a target takes many callers'
