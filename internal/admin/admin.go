@@ -54,6 +54,8 @@ type Options struct {
 	// Both may be nil, and are not served then.
 	Outages func(now time.Time) watch.Report
 	Changed func(detect.Change)
+	// SLOs are the objectives with their budgets. It may be nil.
+	SLOs    func() []detect.Budget
 	Ready   func() error // why the router is not ready, nil when it is
 	Metrics http.Handler
 	// Incidents serves the library of incidents: /incidents, /api/incidents and
@@ -98,6 +100,9 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET /api/v1/limits", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Limits(time.Now())) })
 	if o.Outages != nil {
 		mux.HandleFunc("GET /api/v1/outages", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Outages(time.Now())) })
+	}
+	if o.SLOs != nil {
+		mux.HandleFunc("GET /api/v1/slos", func(w http.ResponseWriter, _ *http.Request) { data(w, slos(time.Now(), o.SLOs())) })
 	}
 	if o.Changed != nil {
 		mux.HandleFunc("POST /api/v1/changes", o.change)

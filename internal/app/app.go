@@ -223,6 +223,7 @@ func (a *App) take(l *loaded) error {
 	}
 	a.gateway.Use(s)
 	a.watch.Use(topology(a.builder.list(), s))
+	a.watch.Objectives(objectives(l.config))
 	a.gateway.Line.Reconfigure(queueOf(l.config))
 	a.gateway.Ledger.SetLimit(memoryLimit(l.config))
 	if a.export != nil {
@@ -289,7 +290,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, Ready: a.notReady, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
+			State: a.state, Limits: a.limits, Outages: a.watch.Report, SLOs: a.watch.Budgets, Changed: a.watch.Tell, Ready: a.notReady, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 			Incidents: library.Handler(a.incidents, library.Options{Failed: unread}),
 			MCP:       mcpserver.Handler(a.tools(a.incidents), unread),

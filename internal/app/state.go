@@ -55,7 +55,7 @@ func (a *App) state(now time.Time) admin.State {
 func (a *App) reading(now time.Time) telemetry.Reading {
 	r := telemetry.Reading{
 		Reserved: a.gateway.Ledger.Reserved(), MemoryLimit: a.gateway.Ledger.Limit(),
-		InFlight: a.gateway.InFlight(), Queued: a.queued(), Outages: a.watch.Open(),
+		InFlight: a.gateway.InFlight(), Queued: a.queued(), Outages: a.watch.Open(), SLOs: a.burning(),
 	}
 	for _, t := range a.builder.list() {
 		s := t.State(now)

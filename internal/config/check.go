@@ -38,6 +38,7 @@ func (k *checker) run() {
 	k.passthrough()
 	k.timers()
 	k.bounds()
+	k.slos()
 	k.export()
 }
 

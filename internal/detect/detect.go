@@ -110,9 +110,11 @@ type Detector struct {
 	now    time.Time
 	series map[key]*series
 	order  []*series // of series, in the order of their making
-	slow   map[contentKey]*pace
-	active map[findingKey]*Finding
-	fresh  []*Finding // begun in this tick
+
+	objectives []*objective
+	slow       map[contentKey]*pace
+	active     map[findingKey]*Finding
+	fresh      []*Finding // begun in this tick
 
 	outages []*Outage // the oldest first
 	next    int       // number of the next
@@ -145,6 +147,9 @@ func (d *Detector) Tick(now time.Time, t *Tally) []Notice {
 		d.leaves(s)
 	}
 	d.stepPaces(t, span)
+	for _, o := range d.objectives {
+		d.burns(o, t.met(&o.SLO))
+	}
 	if part := now.UnixNano() / int64(partWidth); part != d.judged {
 		d.judged = part
 		d.judgeWindows()

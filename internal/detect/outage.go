@@ -204,7 +204,9 @@ func (d *Detector) wave(o *Outage, f *Finding) {
 func (d *Detector) adopt(o *Outage, f *Finding) {
 	f.home = o
 	o.found++
-	o.Findings = slices.DeleteFunc(o.Findings, func(old *Finding) bool { return old.Detector == f.Detector && old.Subject == f.Subject })
+	o.Findings = slices.DeleteFunc(o.Findings, func(old *Finding) bool {
+		return old.Detector == f.Detector && old.Subject == f.Subject && old.SLO == f.SLO
+	})
 	if o.Findings = append(o.Findings, f); len(o.Findings) > maxFindings {
 		o.Findings = slices.Delete(o.Findings, 0, 1)
 	}

@@ -168,6 +168,11 @@ func (d *Detector) excessOf(o *Outage) (n int64) {
 // release lets the detectors of an outage that is closed begin anew: what they find
 // from now on is found again.
 func (d *Detector) release(o *Outage) {
+	for _, x := range d.objectives {
+		if f := d.active[findingKey{SloBurn, x.subject(), x.Name}]; f != nil && f.home == o {
+			d.extinguish(x)
+		}
+	}
 	for _, f := range d.active {
 		s := d.series[key{f.Subject.Kind, f.Subject.Name, ""}]
 		if f.home != o || s == nil {

@@ -213,14 +213,19 @@ func (d *Detector) refused() map[Subject]refusal {
 }
 
 // targets are the calls at each target lately. Where a target takes many callers'
-// calls for mistakes, those are failures of its.
+// calls for mistakes, those are failures of its. Of one that the router has left
+// what went well before counts no more: nothing has come since to show the change.
 func (d *Detector) targets() (all Counts, each map[string]*Counts) {
 	each = map[string]*Counts{}
 	for _, s := range d.order {
 		if s.key.kind != Target {
 			continue
 		}
-		w := s.window(d.now, d.cfg.Window)
+		over := d.cfg.Window
+		if s.on[Left] {
+			over = min(over, max(d.cfg.Spread, d.now.Sub(s.opened)+d.cfg.Spread))
+		}
+		w := s.window(d.now, over)
 		if s.on[Theirs] {
 			w.Class[fault.Outage] += w.Class[fault.Client]
 			w.Class[fault.Client] = 0

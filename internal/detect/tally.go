@@ -87,7 +87,32 @@ type Tally struct {
 	requests map[requestKey]*Counts
 	attempts map[attemptKey]*Counts
 	content  map[contentKey]*moments
+	slos     []counted
 	breakers map[string]time.Time // of targets: when the breaker opened, zero once it is closed
+}
+
+// counted is what came in for an objective.
+type counted struct {
+	SLO
+	outcome
+}
+
+// Judge counts for these objectives from now on.
+func (t *Tally) Judge(list []SLO) {
+	t.slos = nil
+	for _, s := range list[:min(len(list), MaxSLOs)] {
+		t.slos = append(t.slos, counted{SLO: s})
+	}
+}
+
+// met takes what was counted for an objective.
+func (t *Tally) met(s *SLO) (out outcome) {
+	for i := range t.slos {
+		if c := &t.slos[i]; c.Name == s.Name && c.counts(s) {
+			out, c.outcome = c.outcome, outcome{}
+		}
+	}
+	return out
 }
 
 // NewTally returns one that holds up to so many names of each sort; what is beyond
@@ -122,6 +147,10 @@ func find[K comparable, V comparable](m map[K]*V, k K, most int) *V {
 func (t *Tally) Request(r *event.Request) {
 	if r.Workload == "" {
 		return
+	}
+	for i := range t.slos {
+		s := &t.slos[i]
+		s.judge(&s.SLO, r)
 	}
 	c := find(t.requests, requestKey{r.Workload, r.Model}, t.most)
 	if c == nil {

@@ -14,6 +14,14 @@ type Reading struct {
 	Outages               int // that have not ended
 	Targets               []TargetReading
 	Workloads             []WorkloadReading
+	SLOs                  []SLOReading
+}
+
+// SLOReading is one objective's gauges.
+type SLOReading struct {
+	Name  string
+	Left  float64            // share of its budget, below 0 when more is spent
+	Rates map[string]float64 // burn rate by window
 }
 
 // TargetReading is one target's gauges.
@@ -41,7 +49,7 @@ type gauges struct {
 
 	phase, calls, share, cooling, budget, amplification *prometheus.Desc
 	reserved, limit, inflight, queue, outages           *prometheus.Desc
-	quarantined, refused, held                          *prometheus.Desc
+	quarantined, refused, held, burn, left              *prometheus.Desc
 }
 
 // Gauges registers the gauges; read is called on every scrape.
@@ -64,13 +72,15 @@ func Gauges(reg prometheus.Registerer, read func(time.Time) Reading) {
 		refused:       desc("refused_repeats_total", "Repeats of a caller's own retry loop that were refused.", "workload"),
 		held:          desc("workload_memory_bytes", "Bytes of the memory budget that a workload holds.", "workload"),
 		outages:       desc("incidents_open", "Outages that were noticed and are not called over."),
+		burn:          desc("slo_burn_rate", "How many times as fast as it lasts the budget of an SLO goes, over a window.", "slo", "window"),
+		left:          desc("slo_budget_left_ratio", "Share of an SLO's budget that is left, below 0 when more is spent; what is not known counts as good.", "slo"),
 		queue:         desc("queue_length", "Requests waiting for a target's slot."),
 	})
 }
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue, g.outages, g.quarantined, g.refused, g.held} {
+	for _, d := range []*prometheus.Desc{g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue, g.outages, g.quarantined, g.refused, g.held, g.burn, g.left} {
 		ch <- d
 	}
 }
@@ -92,6 +102,12 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		put(g.share, t.SuccessShare, t.Name)
 		put(g.cooling, t.Cooling, t.Name)
 		put(g.budget, t.BudgetTokens, "target", t.Name)
+	}
+	for _, s := range r.SLOs {
+		put(g.left, s.Left, s.Name)
+		for window, rate := range s.Rates {
+			put(g.burn, rate, s.Name, window)
+		}
 	}
 	for _, w := range r.Workloads {
 		put(g.amplification, w.In, w.Name, "in")

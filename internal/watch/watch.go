@@ -81,6 +81,24 @@ func (w *Watch) Use(t detect.Topology) {
 	w.detector.Use(t)
 }
 
+// Objectives says which SLOs there are from now on.
+func (w *Watch) Objectives(list []detect.SLO) {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	w.detector.Objectives(list)
+	w.spare.Judge(list)
+	w.counting.Lock()
+	defer w.counting.Unlock()
+	w.tally.Judge(list)
+}
+
+// Budgets are the SLOs with what is left of their budgets.
+func (w *Watch) Budgets() []detect.Budget {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	return w.detector.Budgets()
+}
+
 // Tell notes a change that outages may have to do with.
 func (w *Watch) Tell(c detect.Change) {
 	w.judging.Lock()

@@ -69,6 +69,8 @@ func defaults(t reflect.Type) reflect.Value {
 		return reflect.ValueOf(config.DefaultTarget(""))
 	case reflect.TypeFor[config.Simulated]():
 		return reflect.ValueOf(config.DefaultSimulated())
+	case reflect.TypeFor[config.SLO]():
+		return reflect.ValueOf(config.DefaultSLO())
 	case reflect.TypeFor[config.OTLP]():
 		return reflect.ValueOf(config.DefaultOTLP(""))
 	}
