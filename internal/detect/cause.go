@@ -9,6 +9,9 @@ import (
 )
 
 const (
+	// roughly is how far off the time of an onset may be: half of the minute that
+	// detectors look at.
+	roughly     = 30 * time.Second
 	sampleEvery = 30 * time.Second
 	maxSamples  = 512 // of a trail, which is thinned beyond
 	// causesEvery is how often the changes of an outage are judged anew when nothing
@@ -124,7 +127,7 @@ func (d *Detector) correlate(o *Outage) (list []Suspect) {
 				continue
 			}
 			n++
-			if after := on.at.Sub(c.At); after >= 0 && after <= d.cfg.Before {
+			if after := on.at.Sub(c.At); after >= -roughly && after <= d.cfg.Before {
 				here[c.What] = true
 			}
 		}

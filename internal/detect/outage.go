@@ -109,7 +109,7 @@ func (d *Detector) group() {
 		o := d.home(f)
 		if o == nil {
 			o = d.open(f)
-		} else if o.State != Degraded && d.lasting(o) {
+		} else if o.State != Degraded && d.lasting(o) && !d.goesOn(o, f) {
 			d.wave(o, f)
 		}
 		d.adopt(o, f)
@@ -117,7 +117,8 @@ func (d *Detector) group() {
 }
 
 // home is the outage that a finding belongs to: one that shares its scope and is
-// open or has ended lately, else one that began at the same time.
+// open or has ended lately, else one that concerns requests of the same workload, or
+// that began at the same time.
 func (d *Detector) home(f *Finding) *Outage {
 	wide := d.widen([]Subject{f.Subject})
 	for _, o := range slices.Backward(d.outages) {
@@ -127,7 +128,8 @@ func (d *Detector) home(f *Finding) *Outage {
 	}
 	for _, o := range slices.Backward(d.outages) {
 		last := o.onsets[len(o.onsets)-1].at
-		if o.State == Degraded && f.Since.Sub(last).Abs() <= d.cfg.Together {
+		caller := f.Subject.Kind == Workload && slices.ContainsFunc(o.Load, func(l Load) bool { return l.Workload == f.Subject.Name })
+		if o.State == Degraded && (caller || f.Since.Sub(last).Abs() <= d.cfg.Together) {
 			return o
 		}
 	}
@@ -135,7 +137,7 @@ func (d *Detector) home(f *Finding) *Outage {
 }
 
 // widen adds what a scope implies: of a target its domain and the models that it
-// serves, of a model and of a region their targets.
+// serves, of a model, a domain and a region their targets.
 func (d *Detector) widen(scope []Subject) []Subject {
 	out := slices.Clone(scope)
 	for _, s := range scope {
@@ -153,9 +155,9 @@ func (d *Detector) widen(scope []Subject) []Subject {
 			for _, t := range d.top.Models[s.Name] {
 				out = append(out, Subject{Target, t})
 			}
-		case Region:
+		case Domain, Region:
 			for name, p := range d.top.Targets {
-				if p.Region == s.Name {
+				if s.Kind == Region && p.Region == s.Name || s.Kind == Domain && p.Domain == s.Name {
 					out = append(out, Subject{Target, name})
 				}
 			}
@@ -176,6 +178,17 @@ func (d *Detector) open(f *Finding) *Outage {
 	o.onsets = []onset{{at: f.Since}}
 	d.outages = append(d.outages, o)
 	return o
+}
+
+// goesOn reports that something else of the same subject is found all the while: what
+// is found besides is no news.
+func (d *Detector) goesOn(o *Outage, f *Finding) bool {
+	for _, old := range d.active {
+		if old != f && old.home == o && old.Subject == f.Subject {
+			return true
+		}
+	}
+	return false
 }
 
 // lasting reports that the outage has looked better for long enough for what comes
@@ -221,7 +234,7 @@ func (d *Detector) adopt(o *Outage, f *Finding) {
 		o.Onset = o.onsets[0].at
 	}
 	d.remember(o, last.at)
-	if o.State != Degraded {
+	if o.State != Degraded && !d.goesOn(o, f) {
 		d.enter(o, Degraded, "degraded again")
 	}
 	d.say(o, Notice{What: "finding", Detector: f.Detector, Text: f.Text})

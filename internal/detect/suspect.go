@@ -42,8 +42,9 @@ const (
 	whole = 0.9
 	// failing is the share of its requests from which a workload's are taken to fail.
 	failing = 0.25
-	// few failures say half of what many do.
-	few = 5.0
+	// few failures say half of what many do, and such as are rare inside of a suspect
+	// so much of what those do that are all there is.
+	few, rare = 5.0, 0.6
 	// polite is the amplification that official clients come to in an outage that is
 	// none of their making: two retries. From twice that on excess counts in full.
 	polite = 3.0
@@ -73,7 +74,7 @@ func ranked(list []Suspect) []Suspect {
 
 // lift is how much of the failures a suspect explains: its share of them, without
 // what would fail of it if it failed as often as the others do. Where few of its
-// calls fail that counts for half of what it does where all do, and few failures in
+// calls fail that counts for somewhat less than where all do, and few failures in
 // number say little.
 func lift(part, all Counts) (s Suspect, value float64) {
 	s.Share = share(part.Bad(), all.Bad())
@@ -83,7 +84,7 @@ func lift(part, all Counts) (s Suspect, value float64) {
 		return s, 0
 	}
 	bad := float64(part.Bad())
-	return s, s.Share * (1 - s.Outside/s.Inside) * (1 + s.Inside - s.Outside) / 2 * bad / (bad + few)
+	return s, s.Share * (1 - s.Outside/s.Inside) * (rare + (1-rare)*(s.Inside-s.Outside)) * bad / (bad + few)
 }
 
 // workloads are suspects for what fails of their calls alone, and for what they
