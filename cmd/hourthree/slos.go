@@ -81,7 +81,7 @@ func (r *sloReport) text() string {
 		b.WriteString(clip("  of "+covered(s.Model, s.Workload)+fmt.Sprintf(": %d good, %d bad", s.Good, s.Bad), 79) + "\n")
 		rates := make([]string, len(s.Burns))
 		for i, w := range s.Burns {
-			rates[i] = fmt.Sprintf("%s %.3g", w.Window, w.Rate)
+			rates[i] = w.Window + " " + burnRate(w.Rate)
 		}
 		b.WriteString(clip("  burn rate over "+strings.Join(rates, ", "), 79) + "\n")
 		if s.Since != nil {
@@ -106,6 +106,14 @@ func covered(model, workload string) string {
 		return "requests for model " + model
 	}
 	return "all requests"
+}
+
+// burnRate has three digits.
+func burnRate(f float64) string {
+	if f >= 100 {
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(f, 'g', 3, 64)
 }
 
 func leftOf(share float64) string {

@@ -302,8 +302,8 @@ func (d *Detector) ignite(o *objective, i int) {
 	if pairs[i].page {
 		urgency = "look now"
 	}
-	f.Text = fmt.Sprintf("SLO %s burns its budget %.3g times as fast as it lasts: %.2g %% of %d requests in %s failed it, %.2g %% may (%s)",
-		o.Name, f.Score, 100*bad, f.N, brief(span), 100*o.budget(), urgency)
+	f.Text = fmt.Sprintf("SLO %s burns its budget %s times as fast as it lasts: %.3g %% of %d requests in %s failed it, %.3g %% may (%s)",
+		o.Name, times(f.Score), 100*bad, f.N, brief(span), 100*o.budget(), urgency)
 	d.active[findingKey{SloBurn, f.Subject, o.Name}] = f
 	d.fresh = append(d.fresh, f)
 }
@@ -339,6 +339,14 @@ func (d *Detector) extinguish(o *objective) {
 		o.told = d.now
 	}
 	o.met, o.good = 0, 0
+}
+
+// times is a multiple with three digits.
+func times(f float64) string {
+	if f >= 100 {
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(f, 'g', 3, 64)
 }
 
 // brief is a duration in its largest units: 5m, 6h, 3d.
