@@ -114,21 +114,25 @@ func (d *Detector) causes(o *Outage) {
 // by accident: under independent arrivals the product of 1-exp(-rate x time).
 func (d *Detector) correlate(o *Outage) (list []Suspect) {
 	place, first := map[string]int{}, d.now
+	scopes := map[string][]Change{}
 	for _, c := range d.changes {
+		scopes[c.Scope] = append(scopes[c.Scope], c)
 		if c.At.Before(first) {
 			first = c.At
 		}
 	}
 	span := max(leastSpan, d.now.Sub(first)).Seconds()
 	for _, on := range o.onsets {
-		wide, n, here := d.widen(on.scope), 0, map[string]bool{}
-		for _, c := range d.changes {
-			if !d.concerns(c, wide) {
+		meant, n, here := d.meant(on.scope), 0, map[string]bool{}
+		for scope, list := range scopes {
+			if !meant(scope) {
 				continue
 			}
-			n++
-			if after := on.at.Sub(c.At); after >= -roughly && after <= d.cfg.Before {
-				here[c.What] = true
+			n += len(list)
+			for _, c := range list {
+				if after := on.at.Sub(c.At); after >= -roughly && after <= d.cfg.Before {
+					here[c.What] = true
+				}
 			}
 		}
 		chance := 1 - math.Exp(-float64(n)/span*d.cfg.Before.Seconds())

@@ -67,17 +67,17 @@ func (c Change) words() string {
 	return text
 }
 
-// concerns reports that a change's scope meets that of an onset.
-func (d *Detector) concerns(c Change, wide []Subject) bool {
-	if c.Scope == "" {
-		return true
-	}
-	for _, s := range wide {
-		if s.Kind == All || s.Name == c.Scope || s.Kind == Target && d.top.Targets[s.Name].Region == c.Scope {
-			return true
+// meant reports of a change's scope that it meets that of an onset.
+func (d *Detector) meant(scope []Subject) func(name string) bool {
+	names, all := map[string]bool{"": true}, false
+	for _, s := range d.widen(scope) {
+		names[s.Name] = true
+		if s.Kind == Target {
+			names[d.top.Targets[s.Name].Region] = true
 		}
+		all = all || s.Kind == All
 	}
-	return false
+	return func(name string) bool { return all || names[name] }
 }
 
 // settle says what the actions are shown to have done once an outage has ended:
