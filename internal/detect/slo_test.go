@@ -135,6 +135,20 @@ func TestBurnOfLittleTraffic(t *testing.T) {
 	t.Logf("one a minute, all fail: after %v: %s", n.At.Sub(began), n.Text)
 }
 
+// Four failures among few are no evidence, though they are sixty times what may fail.
+func TestBurnByChance(t *testing.T) {
+	r := newSLORig(t, thousandth("quiet"))
+	r.long(10*time.Hour, time.Minute, constant(1), constant(0))
+	r.long(4*time.Minute, time.Minute, constant(0), constant(1))
+	r.long(3*time.Hour, time.Minute, constant(1), constant(0))
+	if n := countFound(r.notices); n != 0 {
+		t.Error(r.notices[0].Text)
+	}
+	if c := chance(outcome{good: 56, bad: 4}, 0.001); c > 14 {
+		t.Errorf("four of sixty by chance: %v", c)
+	}
+}
+
 // A total outage of twenty minutes is over when it is: the long windows, which see it
 // for hours, neither hold up its verification nor find it again.
 func TestBurnDoesNotHoldUpVerification(t *testing.T) {
