@@ -38,7 +38,7 @@ func TestSLOsCommand(t *testing.T) {
 		{"name":"all","objective":0.99,"window":"7d","known_seconds":30,"budget_left":-40,"burns":[]}]}`
 	out, err := run("--admin", s.URL)
 	for _, want := range []string{
-		"checkoutcheckoutcheckoutcheck…  ", "99.9 %", "30d", "76.6 %", "12d", "page", "of requests of workload shop for model gpt-5: 1200000 good, 700 bad",
+		"checkoutcheckoutcheckoutchec…  ", "99.9 %", "30d", "76.6 %", "12d", "page", "of requests of workload shop for model gpt-5: 1200000 good, 700 bad",
 		"burn rate over 30s 0, 5m 61.2, 3d 1000", "burns since 2026-05-29 09:20:00 UTC, outage O-1", "< -999 %", "of all requests: 0 good, 0 bad",
 	} {
 		if err != nil || !strings.Contains(out, want) {
