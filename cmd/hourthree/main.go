@@ -52,7 +52,7 @@ func rootCommand() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.AddCommand(
-		serveCommand(), initCommand(), validateCommand(), configCommand(), limitsCommand(), outagesCommand(), topCommand(),
+		serveCommand(), initCommand(), validateCommand(), configCommand(), limitsCommand(), outagesCommand(), slosCommand(), topCommand(),
 		quarantineCommand(), rolloutCommand(), whoamiCommand(), notifyCommand(), drillCommand(), auditCommand(), incidentsCommand(),
 		mcpCommand(), versionCommand(),
 	)

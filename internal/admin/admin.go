@@ -62,6 +62,8 @@ type Options struct {
 	// Both may be nil, and are not served then.
 	History func(now time.Time, q history.Query) (history.Answer, error)
 	Totals  func(now time.Time) history.Totals
+	// SLOs are the objectives with their budgets. It may be nil.
+	SLOs    func() []detect.Budget
 	Ready   func() error // why the router is not ready, nil when it is
 	Metrics http.Handler
 	// Incidents serves the library of incidents: /incidents, /api/incidents and
@@ -110,6 +112,9 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET /api/v1/whoami", func(w http.ResponseWriter, r *http.Request) { data(w, access.From(r.Context())) })
 	if o.Outages != nil {
 		mux.HandleFunc("GET /api/v1/outages", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Outages(time.Now())) })
+	}
+	if o.SLOs != nil {
+		mux.HandleFunc("GET /api/v1/slos", func(w http.ResponseWriter, _ *http.Request) { data(w, slos(time.Now(), o.SLOs())) })
 	}
 	if o.Changed != nil {
 		mux.HandleFunc("POST /api/v1/changes", o.change)

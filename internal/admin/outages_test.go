@@ -58,12 +58,32 @@ func TestChanges(t *testing.T) {
 	if w := post(`{"what":"deploy"}`); w.Code != 204 || len(heard) != 2 || time.Since(heard[1].At) > time.Minute {
 		t.Errorf("%d %+v", w.Code, heard)
 	}
-	for _, bad := range []string{`{}`, `{"what":"x","at":"2099-01-01T00:00:00Z"}`, `{"what":"x","how":"y"}`} {
+	if w := post(`{"what":"rollout","dose":0.25,"reverts":" the\nfeature"}`); w.Code != 204 || heard[2].Dose != 0.25 || heard[2].Reverts != "the feature" {
+		t.Errorf("%d %+v", w.Code, heard)
+	}
+	for _, bad := range []string{`{}`, `{"what":"x","dose":0}`, `{"what":"x","dose":1.5}`, `{"what":"x","dose":-1}`, `{"what":"x","reverts":"x"}`, `{"what":"x","at":"2099-01-01T00:00:00Z"}`, `{"what":"x","how":"y"}`} {
 		if w := post(bad); w.Code != 400 || !strings.Contains(w.Body.String(), "error") {
 			t.Errorf("%s: %d %s", bad, w.Code, w.Body)
 		}
 	}
-	if len(heard) != 2 {
+	if len(heard) != 3 {
 		t.Errorf("%d heard", len(heard))
+	}
+}
+
+// TestSLOs: the objectives are told with their budgets, as a list also when there are
+// none.
+func TestSLOs(t *testing.T) {
+	var list []detect.Budget
+	h := Handler(Options{Metrics: http.NotFoundHandler(), SLOs: func() []detect.Budget { return list }})
+	if w := get(t, h, "localhost", "/api/v1/slos"); w.Code != 200 || !strings.Contains(w.Body.String(), `"slos": []`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	list = []detect.Budget{{Name: "a", Left: 0.5, Burns: []detect.Burn{{Window: "5m", Rate: 62}}}}
+	w := get(t, h, "localhost", "/api/v1/slos")
+	for _, want := range []string{`"name": "a"`, `"budget_left": 0.5`, `"burn_rate": 62`, `"known_seconds": 0`} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s is not in %s", want, w.Body)
+		}
 	}
 }

@@ -269,6 +269,7 @@ func (a *App) inForce(l *loaded, s *gateway.Snapshot) {
 	a.serveFrom(s)
 	a.notify.Use(webhooks(l.config.Notify))
 	a.watch.Use(topology(a.builder.list(), s))
+	a.watch.Objectives(objectives(l.config))
 	a.gateway.Line.Reconfigure(queueOf(l.config))
 	a.gateway.Ledger.SetLimit(memoryLimit(l.config))
 	if a.export != nil {
@@ -353,7 +354,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady,
+			State: a.state, Limits: a.limits, Outages: a.watch.Report, SLOs: a.watch.Budgets, Changed: a.watch.Tell, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady,
 			Access: a.guard, Steering: a.steeringAPI(),
 			Rollout:   admin.Rollout{Status: a.RolloutStatus, Promote: a.PromoteRollout, Halt: a.HaltRollout, Retry: a.RetryRollout},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/steer"
 )

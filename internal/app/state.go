@@ -53,7 +53,7 @@ func (a *App) state(now time.Time) admin.State {
 func (a *App) reading(now time.Time) telemetry.Reading {
 	r := telemetry.Reading{
 		Reserved: a.gateway.Ledger.Reserved(), MemoryLimit: a.gateway.Ledger.Limit(),
-		InFlight: a.gateway.InFlight(), Queued: a.queued(), Outages: a.watch.Open(), Actions: a.actionsInForce(now),
+		InFlight: a.gateway.InFlight(), Queued: a.queued(), Outages: a.watch.Open(), Actions: a.actionsInForce(now), SLOs: a.burning(),
 	}
 	for _, s := range a.shownTargets(now) {
 		tr := telemetry.TargetReading{Name: s.Name, Phase: s.PhaseNumber, InFlight: s.InFlight, SuccessShare: s.Success, BudgetTokens: s.Budget.Tokens, Steered: s.Steered}

@@ -39,6 +39,7 @@ func (k *checker) run() {
 	k.passthrough()
 	k.timers()
 	k.bounds()
+	k.slos()
 	k.export()
 	k.rollout()
 	k.store()

@@ -32,6 +32,8 @@ type Config struct {
 	HTTP HTTP `yaml:"http"`
 	// The budget for buffered bytes.
 	Memory Memory `yaml:"memory"`
+	// Objectives for how requests are answered, by name, 64 at most: the share that must go well, and so how many may fail. How fast that budget goes is watched, and told when it goes too fast.
+	SLOs map[string]SLO `yaml:"slos"`
 	// What is sent about requests to a collector of yours.
 	Telemetry Telemetry `yaml:"telemetry"`
 	// How a changed configuration reaches the requests. Without it the change is taken at once.
@@ -332,6 +334,25 @@ type Memory struct {
 	// Bytes that may be buffered at once. Beyond it requests are refused with 503 before their body is read. auto is 0.6 of GOMEMLIMIT, which defaults to 0.9 of the container's limit.
 	Limit AutoBytes `yaml:"limit"`
 }
+
+// SLO is one objective. It covers the requests of its workload for its model; without both it covers all. A caller's own mistakes, its cancels, its repeats of what failed and what is beyond its limits count for nothing.
+type SLO struct {
+	// Public name of a model. Default: any.
+	Model string `yaml:"model"`
+	// Name of a workload. Default: any.
+	Workload string `yaml:"workload"`
+	// Share of the requests that must be answered well, 0.5 to 0.99999, such as 0.999.
+	Objective float64 `yaml:"objective" min:"0.5" max:"0.99999" required:"true"`
+	// Time that the budget of failures is for, 24h to 2160h. The windows over which its burning is looked at go with it: of 720h they are 1h, 6h and 72h.
+	Window Duration `yaml:"window"`
+	// An answer whose first content came later counts as failed. 0 lets it come at any time.
+	FirstContent Duration `yaml:"first_content"`
+}
+
+// DefaultSLO is an objective where nothing else is said.
+func DefaultSLO() SLO { return SLO{Window: Duration(720 * time.Hour)} }
+
+func (s *SLO) setDefaults() { *s = DefaultSLO() }
 
 // Telemetry is what is sent about requests to a collector. Logs and the metrics of the operator's listener need none of it.
 type Telemetry struct {

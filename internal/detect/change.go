@@ -1,8 +1,6 @@
 package detect
 
 import (
-	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -16,6 +14,11 @@ type Change struct {
 	// workload; "" concerns everything.
 	Scope string `json:"scope,omitempty"`
 	By    string `json:"by,omitempty"`
+	// Dose is how much of its scope has it from then on, above 0 and up to 1; 0 says
+	// nothing about that.
+	Dose float64 `json:"dose,omitempty"`
+	// Reverts is the What of the change that this one takes back, in its scope.
+	Reverts string `json:"reverts,omitempty"`
 }
 
 // Action is a change since the onset of an outage, with what it is shown to have
@@ -44,6 +47,7 @@ func (d *Detector) Tell(c Change) {
 	if d.changes = append(d.changes, c); len(d.changes) > d.cfg.MaxChanges {
 		d.changes = slices.Delete(d.changes, 0, 1)
 	}
+	d.told++
 	for _, o := range d.outages {
 		if o.Ended == nil && c.At.After(o.Onset) && len(o.Actions) < maxActions {
 			o.Actions = append(o.Actions, Action{Change: c, Effect: NotShown})
@@ -63,67 +67,17 @@ func (c Change) words() string {
 	return text
 }
 
-// concerns reports that a change's scope meets that of an onset.
-func (d *Detector) concerns(c Change, wide []Subject) bool {
-	if c.Scope == "" {
-		return true
+// meant reports of a change's scope that it meets that of an onset.
+func (d *Detector) meant(scope []Subject) func(name string) bool {
+	names, all := map[string]bool{"": true}, false
+	for _, s := range d.widen(scope) {
+		names[s.Name] = true
+		if s.Kind == Target {
+			names[d.top.Targets[s.Name].Region] = true
+		}
+		all = all || s.Kind == All
 	}
-	for _, s := range wide {
-		if s.Name == c.Scope || s.Kind == Target && d.top.Targets[s.Name].Region == c.Scope {
-			return true
-		}
-	}
-	return false
-}
-
-// causes are the changes that came before onsets of the outage in their scope. p is
-// the chance that as many onsets have a change of such frequency before them by
-// accident: under independent arrivals the product of 1-exp(-rate x time).
-func (d *Detector) causes(o *Outage) (list []Suspect) {
-	seen := map[string]bool{}
-	for _, c := range d.changes {
-		if seen[c.What] {
-			continue
-		}
-		seen[c.What] = true
-		p, matched := 1.0, 0
-		for _, on := range o.onsets {
-			wide := d.widen(on.scope)
-			if d.precedes(c.What, on.at, wide) {
-				p *= 1 - math.Exp(-d.frequency(wide)*d.cfg.Before.Seconds())
-				matched++
-			}
-		}
-		if matched == 0 {
-			continue
-		}
-		s := Suspect{Subject: Subject{Cause, c.What}, Chance: p, Matched: matched}
-		s.Score = (1 - math.Sqrt(p)) * float64(matched) / float64(len(o.onsets))
-		s.Text = fmt.Sprintf("came within %s before %d of %d onsets in its scope; by accident with a chance of %.2g", d.cfg.Before, matched, len(o.onsets), p)
-		list = append(list, s)
-	}
-	return list
-}
-
-func (d *Detector) precedes(what string, at time.Time, wide []Subject) bool {
-	return slices.ContainsFunc(d.changes, func(c Change) bool {
-		after := at.Sub(c.At)
-		return c.What == what && after >= 0 && after <= d.cfg.Before && d.concerns(c, wide)
-	})
-}
-
-// frequency is how many changes a second concern a scope.
-func (d *Detector) frequency(wide []Subject) float64 {
-	n, first := 0, d.now
-	for _, c := range d.changes {
-		if d.concerns(c, wide) {
-			n++
-		}
-		if c.At.Before(first) {
-			first = c.At
-		}
-	}
-	return float64(n) / max(leastSpan, d.now.Sub(first)).Seconds()
+	return func(name string) bool { return all || names[name] }
 }
 
 // settle says what the actions are shown to have done once an outage has ended:

@@ -78,6 +78,8 @@ const (
 	Model    Kind = "model"
 	Target   Kind = "target"
 	Domain   Kind = "domain"
+	Region   Kind = "region"
+	All      Kind = "all"    // of what an objective covers only
 	Cause    Kind = "change" // of suspects only
 
 	use  Kind = "use"  // a workload's requests for a model
@@ -108,13 +110,16 @@ type Detector struct {
 	now    time.Time
 	series map[key]*series
 	order  []*series // of series, in the order of their making
-	slow   map[contentKey]*pace
-	active map[findingKey]*Finding
-	fresh  []*Finding // begun in this tick
+
+	objectives []*objective
+	slow       map[contentKey]*pace
+	active     map[findingKey]*Finding
+	fresh      []*Finding // begun in this tick
 
 	outages []*Outage // the oldest first
 	next    int       // number of the next
 	changes []Change
+	told    int       // changes, ever
 	since   time.Time // the first tick
 	notices []Notice
 	judged  int64 // part of the recent ring in which windows were last looked at
@@ -139,8 +144,12 @@ func (d *Detector) Tick(now time.Time, t *Tally) []Notice {
 	d.take(t)
 	for _, s := range d.order {
 		d.step(s, span)
+		d.leaves(s)
 	}
 	d.stepPaces(t, span)
+	for _, o := range d.objectives {
+		d.burns(o, t.met(&o.SLO))
+	}
 	if part := now.UnixNano() / int64(partWidth); part != d.judged {
 		d.judged = part
 		d.judgeWindows()
@@ -172,11 +181,17 @@ func (d *Detector) take(t *Tally) {
 		}
 		d.in(key{call, k.workload, k.target}, c)
 		d.in(key{Target, k.target, ""}, c)
-		if p := d.top.Targets[k.target]; p.Domain != "" {
-			d.in(key{Domain, p.Domain, ""}, c)
-		}
+		p := d.top.Targets[k.target]
+		d.in(key{Domain, p.Domain, ""}, c)
+		d.in(key{Region, p.Region, ""}, c)
 		*c = Counts{}
 	}
+	for target, opened := range t.breakers {
+		if s := d.series[key{Target, target, ""}]; s != nil && (opened.IsZero() || s.opened.IsZero()) {
+			s.opened = opened
+		}
+	}
+	clear(t.breakers)
 }
 
 func (d *Detector) in(k key, c *Counts) {

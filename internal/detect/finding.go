@@ -10,7 +10,8 @@ import (
 type Finding struct {
 	Detector string     `json:"detector"`
 	Subject  Subject    `json:"subject"`
-	Since    time.Time  `json:"since"` // as far as that can be told
+	SLO      string     `json:"slo,omitempty"` // of slo_burn
+	Since    time.Time  `json:"since"`         // as far as that can be told
 	Found    time.Time  `json:"found"`
 	Ended    *time.Time `json:"ended,omitempty"`
 	// Before and Now are shares, or ratios, or seconds, as the detector has it; N is
@@ -19,7 +20,7 @@ type Finding struct {
 	Now    float64 `json:"now"`
 	N      int64   `json:"n"`
 	Share  float64 `json:"share,omitempty"` // of all excess
-	Score  float64 `json:"score,omitempty"` // divergence, rise of faults, or callers refused
+	Score  float64 `json:"score,omitempty"` // divergence, rise of faults, callers refused, or burn rate
 	Text   string  `json:"text"`
 
 	home *Outage
@@ -28,6 +29,7 @@ type Finding struct {
 type findingKey struct {
 	detector string
 	subject  Subject
+	slo      string
 }
 
 // found notes that a detector begins or ceases to find something of a series.
@@ -35,7 +37,7 @@ func (d *Detector) found(s *series, detector string, on bool, f Finding) {
 	if s.on == nil {
 		s.on = map[string]bool{}
 	}
-	k := findingKey{detector, Subject{s.key.kind, s.key.name}}
+	k := findingKey{detector, Subject{s.key.kind, s.key.name}, ""}
 	if !on {
 		delete(s.on, detector)
 		if old := d.active[k]; old != nil {
@@ -69,6 +71,8 @@ func (f *Finding) words() string {
 		return fmt.Sprintf("%s refuses %.1f %% of %d calls for capacity and refused %.1f %%, while %.1f %% more are answered 5xx: capacity relabelled as a server fault", f.Subject, 100*f.Now, f.N, 100*f.Before, 100*f.Score)
 	case Theirs:
 		return fmt.Sprintf("%s refuses %.1f %% of %d calls as mistakes of %.0f callers at once, usual is %.1f %%: the provider's fault", f.Subject, 100*f.Now, f.N, f.Score, 100*f.Before)
+	case Left:
+		return fmt.Sprintf("the router has left %s, by its breaker; of %d calls in a minute %.1f %% failed", f.Subject, f.N, 100*f.Now)
 	case SlowerBy:
 		return fmt.Sprintf("first content of %s takes %.2f s for requests of the same size, usual is %.2f s", f.Subject, f.Now, f.Before)
 	}

@@ -48,6 +48,10 @@ type Outage struct {
 	named  Subject   // the suspect that was said to be the source
 	first  Subject   // the suspect that leads, since when
 	leads  time.Time
+
+	trail  []sample // while it is open
+	found  int      // findings and waves
+	causes judged   // when Changes was made
 }
 
 type onset struct {
@@ -94,9 +98,10 @@ const (
 	dominant    = 0.1 // of the load at onset
 	eased       = 0.5 // of the harm at its worst, from which it looks better
 	worse       = 0.75
-	certain     = 0.5  // score from which a suspect is named
-	ahead       = 0.05 // of the one that was named
-	steady      = 5 * time.Second
+	certain     = 0.5              // score from which a suspect is named
+	ahead       = 0.05             // of the one that was named
+	steady      = 5 * time.Second  // that a certain suspect leads before it is named
+	unsteady    = 15 * time.Second // that one with the least score leads besides
 )
 
 // group puts what was found in this tick into outages.
@@ -105,7 +110,7 @@ func (d *Detector) group() {
 		o := d.home(f)
 		if o == nil {
 			o = d.open(f)
-		} else if o.State != Degraded && d.lasting(o) {
+		} else if o.State != Degraded && d.lasting(o) && !d.goesOn(o, f) {
 			d.wave(o, f)
 		}
 		d.adopt(o, f)
@@ -113,7 +118,8 @@ func (d *Detector) group() {
 }
 
 // home is the outage that a finding belongs to: one that shares its scope and is
-// open or has ended lately, else one that began at the same time.
+// open or has ended lately, else one that concerns requests of the same workload, or
+// that began at the same time.
 func (d *Detector) home(f *Finding) *Outage {
 	wide := d.widen([]Subject{f.Subject})
 	for _, o := range slices.Backward(d.outages) {
@@ -123,7 +129,8 @@ func (d *Detector) home(f *Finding) *Outage {
 	}
 	for _, o := range slices.Backward(d.outages) {
 		last := o.onsets[len(o.onsets)-1].at
-		if o.State == Degraded && f.Since.Sub(last).Abs() <= d.cfg.Together {
+		caller := f.Subject.Kind == Workload && slices.ContainsFunc(o.Load, func(l Load) bool { return l.Workload == f.Subject.Name })
+		if o.State == Degraded && (caller || f.Since.Sub(last).Abs() <= d.cfg.Together) {
 			return o
 		}
 	}
@@ -131,7 +138,7 @@ func (d *Detector) home(f *Finding) *Outage {
 }
 
 // widen adds what a scope implies: of a target its domain and the models that it
-// serves, of a model its targets.
+// serves, of a model, a domain and a region their targets.
 func (d *Detector) widen(scope []Subject) []Subject {
 	out := slices.Clone(scope)
 	for _, s := range scope {
@@ -149,13 +156,21 @@ func (d *Detector) widen(scope []Subject) []Subject {
 			for _, t := range d.top.Models[s.Name] {
 				out = append(out, Subject{Target, t})
 			}
+		case Domain, Region:
+			for name, p := range d.top.Targets {
+				if s.Kind == Region && p.Region == s.Name || s.Kind == Domain && p.Domain == s.Name {
+					out = append(out, Subject{Target, name})
+				}
+			}
 		}
 	}
 	return out
 }
 
+// meets reports that two scopes have something in common.
 func meets(a, b []Subject) bool {
-	return slices.ContainsFunc(a, func(s Subject) bool { return slices.Contains(b, s) })
+	return slices.ContainsFunc(a, func(s Subject) bool { return s.Kind == All || slices.Contains(b, s) }) ||
+		slices.ContainsFunc(b, func(s Subject) bool { return s.Kind == All })
 }
 
 func (d *Detector) open(f *Finding) *Outage {
@@ -164,6 +179,17 @@ func (d *Detector) open(f *Finding) *Outage {
 	o.onsets = []onset{{at: f.Since}}
 	d.outages = append(d.outages, o)
 	return o
+}
+
+// goesOn reports that something else of the same subject is found all the while: what
+// is found besides is no news.
+func (d *Detector) goesOn(o *Outage, f *Finding) bool {
+	for _, old := range d.active {
+		if old != f && old.home == o && old.Subject == f.Subject {
+			return true
+		}
+	}
+	return false
 }
 
 // lasting reports that the outage has looked better for long enough for what comes
@@ -175,6 +201,7 @@ func (d *Detector) lasting(o *Outage) bool {
 // wave begins the next wave of an outage, after one that was called over too.
 func (d *Detector) wave(o *Outage, f *Finding) {
 	o.Waves++
+	o.found++
 	since := d.now
 	if f != nil {
 		since = f.Since
@@ -190,7 +217,10 @@ func (d *Detector) wave(o *Outage, f *Finding) {
 // adopt adds a finding to an outage, and its load to what must come back.
 func (d *Detector) adopt(o *Outage, f *Finding) {
 	f.home = o
-	o.Findings = slices.DeleteFunc(o.Findings, func(old *Finding) bool { return old.Detector == f.Detector && old.Subject == f.Subject })
+	o.found++
+	o.Findings = slices.DeleteFunc(o.Findings, func(old *Finding) bool {
+		return old.Detector == f.Detector && old.Subject == f.Subject && old.SLO == f.SLO
+	})
 	if o.Findings = append(o.Findings, f); len(o.Findings) > maxFindings {
 		o.Findings = slices.Delete(o.Findings, 0, 1)
 	}
@@ -205,7 +235,7 @@ func (d *Detector) adopt(o *Outage, f *Finding) {
 		o.Onset = o.onsets[0].at
 	}
 	d.remember(o, last.at)
-	if o.State != Degraded {
+	if o.State != Degraded && !d.goesOn(o, f) {
 		d.enter(o, Degraded, "degraded again")
 	}
 	d.say(o, Notice{What: "finding", Detector: f.Detector, Text: f.Text})
@@ -264,7 +294,9 @@ func (d *Detector) place(o *Outage, rate float64) int {
 }
 
 func touches(wide []Subject, s *series) bool {
-	return slices.Contains(wide, Subject{Workload, s.key.name}) || slices.Contains(wide, Subject{Model, s.key.of})
+	return slices.ContainsFunc(wide, func(w Subject) bool {
+		return w.Kind == All || w == Subject{Workload, s.key.name} || w == Subject{Model, s.key.of}
+	})
 }
 
 // say adds a notice, and its text to the timeline.

@@ -4,16 +4,20 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/hourthree/hourthree/internal/fault"
 )
 
 // advance looks at one open outage: how much harm is done, who is behind it, and
 // whether it is over.
 func (d *Detector) advance(o *Outage) {
 	d.measure(o)
-	if o.State == Degraded {
+	// What is left of failures that end says little of one that was named.
+	if o.State == Degraded && (o.named == Subject{} || o.harm >= eased*o.worst) {
 		d.suspect(o)
 		d.name(o)
 	}
+	d.causes(o)
 	firing := d.firing(o)
 	looks := !firing || o.harm < eased*o.worst
 	switch {
@@ -92,6 +96,7 @@ func (d *Detector) close(o *Outage, s State, words string) {
 	o.Ended = &at
 	d.settle(o, s)
 	d.release(o)
+	o.trail = nil
 	was := o.State
 	d.enter(o, s, words)
 	if was == s {
@@ -116,6 +121,7 @@ func (d *Detector) measure(o *Outage) {
 	var now Counts
 	onset, back := map[string]float64{}, map[string]float64{} // of each dominant workload
 	o.Traffic = 2
+	var load, had float64
 	for i := range o.Load {
 		l := &o.Load[i]
 		l.Now = 0
@@ -124,6 +130,7 @@ func (d *Detector) measure(o *Outage) {
 			w := s.window(d.now, d.cfg.Window)
 			now.add(&w)
 		}
+		load, had = load+l.Now, had+l.Onset
 		if l.Dominant {
 			onset[l.Workload] += l.Onset
 			back[l.Workload] += l.Now
@@ -135,14 +142,35 @@ func (d *Detector) measure(o *Outage) {
 	for who, load := range onset {
 		o.Traffic = min(o.Traffic, back[who]/load)
 	}
-	if o.Traffic == 2 { // nothing is known of the load: nothing says that it is back
+	switch {
+	case o.Traffic < 2:
+	case had > 0: // none of many makes a tenth of it
+		o.Traffic = load / had
+	default: // nothing is known of the load: nothing says that it is back
 		o.Traffic = 0
 	}
 	o.Failing = share(now.Bad(), now.Work())
-	o.harm = float64(now.Bad()+d.excessOf(o)) / min(d.cfg.Window, max(time.Second, d.now.Sub(d.since))).Seconds()
+	harm := now.Bad() + d.excessOf(o) + d.failedCalls(o)
+	o.track(d.now, share(harm, now.Distinct()))
+	o.harm = float64(harm) / min(d.cfg.Window, max(time.Second, d.now.Sub(d.since))).Seconds()
 	if o.State == Degraded {
 		o.worst = max(o.worst, o.harm)
 	}
+}
+
+// failedCalls are those at the targets of an outage's scope. Where another target
+// answers no request fails, and they are the harm that there is.
+func (d *Detector) failedCalls(o *Outage) (n int64) {
+	for _, s := range o.Scope {
+		if t := d.series[key{Target, s.Name, ""}]; s.Kind == Target && t != nil {
+			w := t.window(d.now, d.cfg.Window)
+			n += w.Bad()
+			if t.on[Theirs] {
+				n += int64(w.Class[fault.Client])
+			}
+		}
+	}
+	return n
 }
 
 // excessOf is what the workloads of an outage bring in on top of their requests.
@@ -163,6 +191,11 @@ func (d *Detector) excessOf(o *Outage) (n int64) {
 // release lets the detectors of an outage that is closed begin anew: what they find
 // from now on is found again.
 func (d *Detector) release(o *Outage) {
+	for _, x := range d.objectives {
+		if f := d.active[findingKey{SloBurn, x.subject(), x.Name}]; f != nil && f.home == o {
+			d.extinguish(x)
+		}
+	}
 	for _, f := range d.active {
 		s := d.series[key{f.Subject.Kind, f.Subject.Name, ""}]
 		if f.home != o || s == nil {
@@ -174,6 +207,8 @@ func (d *Detector) release(o *Outage) {
 			s.drop = cusum{}
 		case Broken:
 			s.broken = cusum{}
+		case Left:
+			s.opened = time.Time{}
 		case SlowerBy:
 			for k, p := range d.slow {
 				if k.target == f.Subject.Name {

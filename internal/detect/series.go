@@ -31,6 +31,7 @@ type series struct {
 	past   ring   // without the time in which something was wrong
 	base   Counts // an hour of it, from ten minutes ago back
 
+	opened       time.Time // the target's breaker, zero while it is closed
 	drop, broken cusum
 	on           map[string]bool // detectors that find something
 }

@@ -87,12 +87,38 @@ type Tally struct {
 	requests map[requestKey]*Counts
 	attempts map[attemptKey]*Counts
 	content  map[contentKey]*moments
+	slos     []counted
+	breakers map[string]time.Time // of targets: when the breaker opened, zero once it is closed
+}
+
+// counted is what came in for an objective.
+type counted struct {
+	SLO
+	outcome
+}
+
+// Judge counts for these objectives from now on.
+func (t *Tally) Judge(list []SLO) {
+	t.slos = nil
+	for _, s := range list[:min(len(list), MaxSLOs)] {
+		t.slos = append(t.slos, counted{SLO: s})
+	}
+}
+
+// met takes what was counted for an objective.
+func (t *Tally) met(s *SLO) (out outcome) {
+	for i := range t.slos {
+		if c := &t.slos[i]; c.Name == s.Name && c.counts(s) {
+			out, c.outcome = c.outcome, outcome{}
+		}
+	}
+	return out
 }
 
 // NewTally returns one that holds up to so many names of each sort; what is beyond
 // is not counted.
 func NewTally(most int) *Tally {
-	return &Tally{most: most, requests: map[requestKey]*Counts{}, attempts: map[attemptKey]*Counts{}, content: map[contentKey]*moments{}}
+	return &Tally{most: most, requests: map[requestKey]*Counts{}, attempts: map[attemptKey]*Counts{}, content: map[contentKey]*moments{}, breakers: map[string]time.Time{}}
 }
 
 // find returns the entry of a name, nil when there is room for no more.
@@ -122,6 +148,10 @@ func find[K comparable, V comparable](m map[K]*V, k K, most int) *V {
 func (t *Tally) Request(r *event.Request) {
 	if r.Workload == "" || r.Reason == fault.ReasonShed {
 		return
+	}
+	for i := range t.slos {
+		s := &t.slos[i]
+		s.judge(&s.SLO, r)
 	}
 	c := find(t.requests, requestKey{r.Workload, r.Model}, t.most)
 	if c == nil {
@@ -182,4 +212,20 @@ func (m *moments) deviation() float64 {
 // fade forgets with time and takes in what is new.
 func (m *moments) fade(keep float64, more moments) {
 	m.n, m.sum, m.square = m.n*keep+more.n, m.sum*keep+more.sum, m.square*keep+more.square
+}
+
+// Moved notes that a target's breaker opens or has closed. One that an operator holds
+// open says nothing of the target.
+func (t *Tally) Moved(m event.Transition) {
+	if _, known := t.breakers[m.Target]; !known && len(t.breakers) >= t.most {
+		return
+	}
+	switch {
+	case m.To == "open" && m.Reason != "forced_open":
+		if t.breakers[m.Target].IsZero() {
+			t.breakers[m.Target] = m.At
+		}
+	case m.To == "closed":
+		t.breakers[m.Target] = time.Time{}
+	}
 }

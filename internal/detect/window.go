@@ -17,10 +17,14 @@ const (
 	Relabel  = "capacity_relabelled"
 	Theirs   = "provider_4xx"
 	SlowerBy = "first_content"
+	Left     = "breaker_open"
+	SloBurn  = "slo_burn"
 )
 
 // Detectors are all of them.
-func Detectors() []string { return []string{Drop, Broken, In, Out, Mix, Relabel, Theirs, SlowerBy} }
+func Detectors() []string {
+	return []string{Drop, Broken, In, Out, Mix, Relabel, Theirs, SlowerBy, Left, SloBurn}
+}
 
 // The detectors that compare a window with what was before look at it once a part
 // has passed. Their thresholds are far apart for coming and going.
@@ -218,4 +222,23 @@ func (d *Detector) anySlow(target string) bool {
 		}
 	}
 	return false
+}
+
+// leaves finds a target whose breaker opened and has not closed since, for as long
+// as evidence of a drop takes: the first probe of a passing fault closes it earlier.
+// What it opened for may be too little for the other detectors, for the router asks
+// no more of such a target. A target that is no longer configured is none.
+func (d *Detector) leaves(s *series) {
+	if s.opened.IsZero() && !s.on[Left] {
+		return
+	}
+	if _, there := d.top.Targets[s.key.name]; !there {
+		s.opened = time.Time{}
+	}
+	away := !s.opened.IsZero() && d.now.Sub(s.opened) >= d.cfg.Spread
+	if away == s.on[Left] {
+		return
+	}
+	w := s.window(d.now, d.cfg.Window)
+	d.found(s, Left, away, Finding{Since: s.opened, Before: share(s.base.Bad(), s.base.Work()), Now: share(w.Bad(), w.Work()), N: w.Work()})
 }

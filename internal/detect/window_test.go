@@ -82,6 +82,86 @@ func TestDetectors(t *testing.T) {
 	}
 }
 
+// A region whose targets fail together is found, and named where other regions are
+// well; one target of it is named before it.
+func TestRegions(t *testing.T) {
+	r := newRig(t, clock(8, 0))
+	top := Topology{Targets: map[string]Place{}, Models: map[string][]string{}}
+	for i := range 6 {
+		name := fmt.Sprintf("t%d/m", i)
+		top.Targets[name] = Place{Domain: fmt.Sprint("d", i), Region: fmt.Sprint("r", i/2)}
+		top.Models["m"] = append(top.Models["m"], name)
+	}
+	r.d.Use(top)
+	feed := func(failing float64) func() {
+		return func() {
+			for i, name := range top.Models["m"] {
+				p := 0.0
+				if i < 2 {
+					p = failing
+				}
+				r.ask("w", "m", name, 4, p, fault.Outage)
+			}
+		}
+	}
+	r.run(10*time.Minute, feed(0))
+	began := r.now
+	r.run(2*time.Minute, feed(0.5))
+	if n, ok := r.first(began, isDetector(Drop, Subject{Region, "r0"})); !ok || n.At.Sub(began) > time.Minute {
+		t.Errorf("found %v after %v", ok, n.At.Sub(began))
+	}
+	all := r.d.Outages()
+	if len(all) != 1 || all[0].Suspects[0].Subject != (Subject{Region, "r0"}) {
+		t.Errorf("%d outages, suspects %+v", len(all), all[0].Suspects)
+	}
+}
+
+// A target that the router has left is found though nothing is asked of it any more,
+// and until it is back; one that came back at once, one that an operator holds open
+// and one that is no longer configured are not.
+func TestLeft(t *testing.T) {
+	r := newRig(t, clock(8, 0))
+	top := Topology{Targets: map[string]Place{"a/m": {Domain: "d"}, "b/m": {Domain: "e"}}, Models: map[string][]string{"m": {"a/m", "b/m"}}}
+	r.d.Use(top)
+	well := func() { r.ask("w", "m", "b/m", 5, 0, fault.Outage) }
+	move := func(to, reason string) {
+		r.tally.Moved(event.Transition{Target: "a/m", To: to, Reason: reason, At: r.now})
+	}
+	r.run(time.Minute, func() { well(); r.ask("w", "m", "a/m", 1, 0, fault.Outage) })
+	move("open", "forced_open")
+	r.run(time.Minute, well)
+	move("open", "ratio")
+	r.run(5*time.Second, well)
+	move("half-open", "cool_down_over")
+	move("closed", "ramped")
+	r.run(time.Minute, well)
+	if len(r.notices) > 0 {
+		t.Fatal(r.notices[0].Text)
+	}
+	opened := r.now
+	move("open", "ratio")
+	r.run(5*time.Second, well)
+	move("half-open", "cool_down_over")
+	move("open", "probe_failed")
+	r.run(time.Minute, well)
+	n, ok := r.first(opened, isDetector(Left, Subject{Target, "a/m"}))
+	if took := n.At.Sub(opened); !ok || took < 10*time.Second || took > 12*time.Second || len(r.d.active) != 1 {
+		t.Errorf("found %v after %v", ok, took)
+	}
+	move("closed", "ramped")
+	r.run(10*time.Second, well)
+	if len(r.d.active) != 0 {
+		t.Error("still found with the breaker closed")
+	}
+	move("open", "ratio")
+	r.run(20*time.Second, well)
+	delete(top.Targets, "a/m")
+	r.run(5*time.Second, well)
+	if len(r.d.active) != 0 {
+		t.Error("still found of a target that is no longer configured")
+	}
+}
+
 // One caller's own mistakes are not the provider's fault.
 func TestOneCallersMistakes(t *testing.T) {
 	r := newRig(t, clock(8, 0))

@@ -410,9 +410,30 @@ func (f *fitting) unplayed() bool {
 	return false
 }
 
+// renames reports that a name of the scenario's is to be another now: that of a
+// target, and of a source all but a workload's.
+func (f *fitting) renames(name string, source bool) bool {
+	caller := slices.ContainsFunc(f.from.Workloads, func(w Workload) bool { return w.Name == name })
+	return f.from.target(name) != nil || source && !caller
+}
+
+// named is what a name of the scenario's has become. Who is named as a source is a
+// target only where no other suffers with it; a domain of the scenario's is none of
+// the user's.
+func (f *fitting) named(name string, source bool) string {
+	became := f.became[name]
+	if !source || became == "" {
+		return became
+	}
+	if t := f.out.target(became); t != nil && f.domains[t.Domain] != nil && len(f.domains[t.Domain].names) > 1 {
+		return ""
+	}
+	return became
+}
+
 func (f *fitting) criteria() {
 	for _, c := range f.from.Criteria {
-		expr, lost := renamed(c.Expr, f.became, func(name string) bool { return f.from.target(name) != nil })
+		expr, lost := renamed(c.Expr, f.named, f.renames)
 		if lost != "" {
 			f.assume("Left out, for there is no %s: %s.", lost, c.Name)
 			continue
@@ -425,7 +446,7 @@ func (f *fitting) criteria() {
 
 // renamed is an expression with the names of targets as they have become, and
 // one that has become nothing. All at once: a new name may be another's old one.
-func renamed(text string, became map[string]string, target func(string) bool) (out, lost string) {
+func renamed(text string, became func(name string, source bool) string, renames func(name string, source bool) bool) (out, lost string) {
 	tree, err := parser.Parse(text)
 	if err != nil {
 		return text, "" // the check says so
@@ -435,18 +456,23 @@ func renamed(text string, became map[string]string, target func(string) bool) (o
 	slices.SortFunc(found, func(a, b *ast.StringNode) int { return a.Location().From - b.Location().From })
 	source, at := []rune(text), 0
 	for _, n := range found {
-		if !target(n.Value) {
+		name, isSource := strings.CutPrefix(n.Value, sourceOf)
+		if !renames(name, isSource) {
 			continue
 		}
-		if became[n.Value] == "" {
-			return "", n.Value
+		now := became(name, isSource)
+		if now == "" {
+			return "", name
 		}
 		place := n.Location()
-		out += string(source[at:place.From]) + strconv.Quote(became[n.Value])
+		out += string(source[at:place.From]) + strconv.Quote(strings.TrimSuffix(n.Value, name)+now)
 		at = place.To
 	}
 	return out + string(source[at:]), ""
 }
+
+// sourceOf begins what a contender says when it names a source.
+const sourceOf = "source: "
 
 // stringsIn are the strings of an expression, however they are quoted.
 type stringsIn []*ast.StringNode

@@ -65,7 +65,7 @@ func (p *process) noticed(n detect.Notice) {
 	at := n.At.Sub(p.start)
 	switch n.What {
 	case "source":
-		p.books.said(at, "source: "+name)
+		p.books.said(at, sourceOf+name)
 	case "state", "closed":
 		p.books.said(at, string(n.State))
 	}

@@ -15,6 +15,14 @@ type Reading struct {
 	Actions               map[string]int // of operators, in force, by kind
 	Targets               []TargetReading
 	Workloads             []WorkloadReading
+	SLOs                  []SLOReading
+}
+
+// SLOReading is one objective's gauges.
+type SLOReading struct {
+	Name  string
+	Left  float64            // share of its budget, below 0 when more is spent
+	Rates map[string]float64 // burn rate by window
 }
 
 // TargetReading is one target's gauges.
@@ -44,6 +52,7 @@ type gauges struct {
 	phase, calls, share, cooling, budget, amplification *prometheus.Desc
 	reserved, limit, inflight, queue, outages           *prometheus.Desc
 	quarantined, refused, held, actions, steered        *prometheus.Desc
+	burn, left                                          *prometheus.Desc
 }
 
 // Gauges registers the gauges; read is called on every scrape.
@@ -68,13 +77,18 @@ func Gauges(reg prometheus.Registerer, read func(time.Time) Reading) {
 		outages:       desc("incidents_open", "Outages that were noticed and are not called over."),
 		actions:       desc("actions_in_force", "Actions of operators in force: drain, force-open, force-closed, quarantine, shed, budget, pin.", "kind"),
 		steered:       desc("target_held", "1 for a target that an operator has drained or whose breaker is held, which its state is not to be read without.", "target"),
+		burn:          desc("slo_burn_rate", "How many times as fast as it lasts the budget of an SLO goes, over a window.", "slo", "window"),
+		left:          desc("slo_budget_left_ratio", "Share of an SLO's budget that is left, below 0 when more is spent; what is not known counts as good.", "slo"),
 		queue:         desc("queue_length", "Requests waiting for a target's slot."),
 	})
 }
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue, g.outages, g.quarantined, g.refused, g.held, g.actions, g.steered} {
+	for _, d := range []*prometheus.Desc{
+		g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue, g.outages, g.quarantined,
+		g.refused, g.held, g.actions, g.steered, g.burn, g.left,
+	} {
 		ch <- d
 	}
 }
@@ -100,6 +114,12 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 		put(g.share, t.SuccessShare, t.Name)
 		put(g.cooling, t.Cooling, t.Name)
 		put(g.budget, t.BudgetTokens, "target", t.Name)
+	}
+	for _, s := range r.SLOs {
+		put(g.left, s.Left, s.Name)
+		for window, rate := range s.Rates {
+			put(g.burn, rate, s.Name, window)
+		}
 	}
 	for _, w := range r.Workloads {
 		put(g.amplification, w.In, w.Name, "in")

@@ -35,6 +35,8 @@ var words = map[string][]string{
 	detect.Relabel:  {"error-reclassification", "capacity-quota"},
 	detect.Theirs:   {"client-4xx", "upstream-provider-fault"},
 	detect.SlowerBy: {"high-latency"},
+	detect.Left:     {"high-error-rate", "upstream-provider-fault"},
+	detect.SloBurn:  {"high-error-rate"},
 }
 
 // describe puts an outage into words of the library.

@@ -53,7 +53,7 @@ func New(o Options) *Watch {
 
 // Listener hears the flow.
 func (w *Watch) Listener() *event.Listener {
-	return &event.Listener{Attempt: w.attempt, Request: w.request}
+	return &event.Listener{Attempt: w.attempt, Request: w.request, Transition: w.moved}
 }
 
 func (w *Watch) request(r *event.Request) {
@@ -68,11 +68,35 @@ func (w *Watch) attempt(a *event.Attempt) {
 	w.counting.Unlock()
 }
 
+func (w *Watch) moved(t event.Transition) {
+	w.counting.Lock()
+	w.tally.Moved(t)
+	w.counting.Unlock()
+}
+
 // Use tells what belongs together from now on.
 func (w *Watch) Use(t detect.Topology) {
 	w.judging.Lock()
 	defer w.judging.Unlock()
 	w.detector.Use(t)
+}
+
+// Objectives says which SLOs there are from now on.
+func (w *Watch) Objectives(list []detect.SLO) {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	w.detector.Objectives(list)
+	w.spare.Judge(list)
+	w.counting.Lock()
+	defer w.counting.Unlock()
+	w.tally.Judge(list)
+}
+
+// Budgets are the SLOs with what is left of their budgets.
+func (w *Watch) Budgets() []detect.Budget {
+	w.judging.Lock()
+	defer w.judging.Unlock()
+	return w.detector.Budgets()
 }
 
 // Tell notes a change that outages may have to do with.

@@ -79,6 +79,8 @@ func defaults(t reflect.Type) reflect.Value {
 		return reflect.ValueOf(config.DefaultSimulated())
 	case reflect.TypeFor[config.Rollout]():
 		return reflect.ValueOf(config.DefaultRollout())
+	case reflect.TypeFor[config.SLO]():
+		return reflect.ValueOf(config.DefaultSLO())
 	case reflect.TypeFor[config.OTLP]():
 		return reflect.ValueOf(config.DefaultOTLP(""))
 	case reflect.TypeFor[config.Webhook]():
