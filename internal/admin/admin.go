@@ -1,15 +1,12 @@
 // Package admin is the operator's listener: health, metrics, and the state of
-// every target and workload as JSON and as one page, and the few changes that an
-// operator can make while the router runs. It holds no state and decides nothing.
+// every target and workload as JSON, the dashboard that package dashboard makes of
+// it, and the few changes that an operator can make while the router runs. It holds no state and decides nothing.
 // It must listen on loopback, for it asks for no credential.
 package admin
 
 import (
-	_ "embed"
 	"encoding/json"
-	"html/template"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/detect"
@@ -61,24 +58,11 @@ type Options struct {
 	Incidents http.Handler
 	// MCP serves the library's tools to agents, at /mcp. It may be nil.
 	MCP http.Handler
+	// Dashboard serves the pages, at every path that nothing else is at. It may be
+	// nil.
+	Dashboard http.Handler
 	Steering
 }
-
-//go:embed state.html
-var pageSource string
-
-var page = template.Must(template.New("state").Funcs(template.FuncMap{
-	"until": func(at time.Time, t *time.Time) string {
-		if t == nil || t.Before(at) {
-			return ""
-		}
-		return t.Sub(at).Round(100 * time.Millisecond).String()
-	},
-	"percent": func(f float64) float64 { return f * 100 },
-	"mib":     func(n int64) float64 { return float64(n) / (1 << 20) },
-	"usd":     func(f *float64) string { return strconv.FormatFloat(*f, 'f', 2, 64) },
-	"ms":      func(d time.Duration) int64 { return d.Milliseconds() },
-}).Parse(pageSource))
 
 // Handler serves the listener.
 func Handler(o Options) http.Handler {
@@ -112,23 +96,10 @@ func Handler(o Options) http.Handler {
 	if o.MCP != nil {
 		mux.Handle("/mcp", o.MCP)
 	}
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		now := time.Now()
-		s := shown{State: o.State(now), Limited: o.Limits(now)}
-		if o.Outages != nil {
-			s.Noticed = o.Outages(now)
-		}
-		_ = page.Execute(w, s) // a reader that has left is told nothing
-	})
+	if o.Dashboard != nil {
+		mux.Handle("GET /", o.Dashboard)
+	}
 	return secure(http.NewCrossOriginProtection().Handler(mux))
-}
-
-// shown is what the page is made from.
-type shown struct {
-	State
-	Limited Limits
-	Noticed watch.Report
 }
 
 func data(w http.ResponseWriter, v any) {
@@ -143,7 +114,7 @@ func data(w http.ResponseWriter, v any) {
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")

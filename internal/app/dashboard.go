@@ -1,0 +1,14 @@
+package app
+
+import (
+	"net/http"
+
+	"github.com/hourthree/hourthree/internal/dashboard"
+)
+
+// dashboard makes the pages of the operator's listener from what the rooms know.
+func (a *App) dashboard() http.Handler {
+	return dashboard.Handler(dashboard.Options{
+		State: a.state, Limits: a.limits, Outages: a.watch.Report, Incidents: true,
+	})
+}
