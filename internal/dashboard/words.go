@@ -32,7 +32,6 @@ var functions = template.FuncMap{
 	"two":     func(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) },
 	"bar":     func(f float64) string { return strconv.FormatFloat(100*min(max(f, 0), 1), 'f', 1, 64) },
 	"path":    url.PathEscape,
-	"query":   url.QueryEscape,
 	"measure": measured,
 	"used":    used,
 	"words":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
@@ -89,7 +88,7 @@ func left(now time.Time, t *time.Time) string {
 	if t == nil || !t.After(now) {
 		return ""
 	}
-	return span(t.Sub(now) + time.Second - 1) // of 0.3 s there is still something left
+	return span((t.Sub(now) + time.Second - 1).Truncate(time.Second)) // of 0.3 s there is still something left
 }
 
 // percent never rounds up to all, or down to nothing.
