@@ -107,7 +107,11 @@ class Plot {
     const lines = (this.answer.series ?? []).filter((s) => s.values?.some((v) => v != null));
     const data = [this.answer.at, ...lines.map((s) => s.values)];
     const names = lines.map((s) => s.name).join();
-    if (this.plot && this.names === names) return this.plot.setData(data);
+    if (this.plot && this.names === names) {
+      this.plot.setData(data);
+      this.rest();
+      return;
+    }
     this.end(true);
     this.names = names;
     if (!lines.length) return;
@@ -116,6 +120,12 @@ class Plot {
     this.box.setAttribute('role', 'group');
     this.box.setAttribute('aria-label', `Plot of ${lines.map((s) => s.name.replaceAll('_', ' ')).join(', ')}. Arrow keys read values.`);
     this.plot.root.querySelector('canvas').setAttribute('aria-hidden', 'true');
+    this.rest();
+  }
+
+  // rest has the legend say the newest values while nobody points at others.
+  rest() {
+    if (this.plot.cursor.idx == null) this.plot.setLegend({ idx: this.answer.at.length - 1 }, false);
   }
 
   options(lines) {
@@ -128,7 +138,7 @@ class Plot {
       width: this.box.clientWidth || 300, height: 220, tzDate: (t) => uPlot.tzDate(new Date(t * 1000), 'Etc/UTC'),
       scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
       axes: [{ ...axis, space: 70, values: [[3600 * 24, '{YYYY}-{MM}-{DD}'], [3600, '{HH}:{mm}', null, null, '{HH}:{mm}\n{YYYY}-{MM}-{DD}'], [60, '{HH}:{mm}'], [1, '{HH}:{mm}:{ss}']].map((v) => [v[0], v[1], null, null, v[4] ?? null, null, null, null, 1]) },
-        { ...axis, size: 66, values: (_, all) => all.map((v) => say(unit, v)) }],
+        { ...axis, size: unit === 'bytes' ? 84 : 62, values: (_, all) => all.map((v) => say(unit, v)) }],
       series: [{ label: 'UTC', value: (_, t) => (t == null ? '–' : new Date(t * 1000).toISOString().slice(0, 19).replace('T', ' ')) },
         ...lines.map((s) => {
           const [pair, dash] = looks[s.name] ?? [['#3b3b42', '#d6d6dc'], []];
