@@ -51,7 +51,7 @@ func rootCommand() *cobra.Command {
 		Use: "hourthree", Short: "An inference router that keeps answering in hour three of a provider outage",
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	root.AddCommand(serveCommand(), initCommand(), validateCommand(), configCommand(), limitsCommand(), outagesCommand(), quarantineCommand(), drillCommand(), auditCommand(), incidentsCommand(), mcpCommand(), versionCommand())
+	root.AddCommand(serveCommand(), initCommand(), validateCommand(), configCommand(), limitsCommand(), outagesCommand(), quarantineCommand(), whoamiCommand(), drillCommand(), auditCommand(), incidentsCommand(), mcpCommand(), versionCommand())
 	refuseUnknown(root)
 	return root
 }

@@ -4,15 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 )
-
-// maxReport bounds what is read of the outages of a router.
-const maxReport = 16 << 20
 
 // outageReport is what the command shows of /api/v1/outages.
 type outageReport struct {
@@ -43,7 +39,7 @@ type suspect struct {
 }
 
 func outagesCommand() *cobra.Command {
-	var admin string
+	var router operatorListener
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "outages", Short: "List what a running router finds wrong, and what it suspects", Args: cobra.NoArgs,
@@ -51,7 +47,7 @@ func outagesCommand() *cobra.Command {
 			"who is suspected with which score, whether they are over and how that is known,\n" +
 			"and public incidents that look like them.\n\nExit 0 also when something is wrong; 3: no router answers.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			text, err := askRouter(admin, "/api/v1/outages")
+			text, err := router.get(c.Context(), "/api/v1/outages")
 			if err != nil {
 				return err
 			}
@@ -61,33 +57,15 @@ func outagesCommand() *cobra.Command {
 			}
 			var r outageReport
 			if err := json.Unmarshal(text, &r); err != nil {
-				return exit{exitRun, fmt.Errorf("read the outages of %s: %w; is it the operator's listener of a router of this version?", admin, err)}
+				return exit{exitRun, fmt.Errorf("read the outages of %s: %w; is it the operator's listener of a router of this version?", router.base(), err)}
 			}
 			_, err = io.WriteString(c.OutOrStdout(), r.text())
 			return err
 		},
 	}
-	c.Flags().StringVar(&admin, "admin", defaultAdmin, "address of the router's operator listener")
+	router.flags(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return c
-}
-
-// askRouter reads what a running router tells.
-func askRouter(admin, path string) ([]byte, error) {
-	if !strings.Contains(admin, "://") {
-		admin = "http://" + admin
-	}
-	client := &http.Client{Timeout: 10 * time.Second}
-	resp, err := client.Get(strings.TrimSuffix(admin, "/") + path)
-	if err != nil {
-		return nil, exit{exitRun, fmt.Errorf("no router answers at %s: %w; --admin names another address", admin, err)}
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, maxReport))
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return nil, exit{exitRun, fmt.Errorf("%s answers %s: is it the operator's listener of a router?", admin, resp.Status)}
-	}
-	return text, nil
 }
 
 func (r *outageReport) text() string {

@@ -1,7 +1,8 @@
 // Package admin is the operator's listener: health, metrics, and the state of
 // every target and workload as JSON, the dashboard that package dashboard makes of
-// it, and the few changes that an operator can make while the router runs. It holds no state and decides nothing.
-// It must listen on loopback, for it asks for no credential.
+// it, and the few changes that an operator can make while the router runs. It holds
+// no state and decides nothing. Who may ask for what is decided by package access, in
+// front of everything here.
 package admin
 
 import (
@@ -9,8 +10,9 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/access"
 	"github.com/hourthree/hourthree/internal/detect"
-	"github.com/hourthree/hourthree/internal/local"
+	"github.com/hourthree/hourthree/internal/history"
 	"github.com/hourthree/hourthree/internal/route"
 	"github.com/hourthree/hourthree/internal/watch"
 	"github.com/hourthree/hourthree/internal/workload"
@@ -51,6 +53,10 @@ type Options struct {
 	// Both may be nil, and are not served then.
 	Outages func(now time.Time) watch.Report
 	Changed func(detect.Change)
+	// History answers for a stretch of the past, Totals for the windows that end now.
+	// Both may be nil, and are not served then.
+	History func(now time.Time, q history.Query) (history.Answer, error)
+	Totals  func(now time.Time) history.Totals
 	Ready   func() error // why the router is not ready, nil when it is
 	Metrics http.Handler
 	// Incidents serves the library of incidents: /incidents, /api/incidents and
@@ -61,6 +67,8 @@ type Options struct {
 	// Dashboard serves the pages, at every path that nothing else is at. It may be
 	// nil.
 	Dashboard http.Handler
+	// Access lets in who may. Where it is nil everybody on this machine may operate.
+	Access *access.Guard
 	Steering
 }
 
@@ -80,11 +88,18 @@ func Handler(o Options) http.Handler {
 	mux.Handle("GET /metrics", o.Metrics)
 	mux.HandleFunc("GET /api/v1/state", func(w http.ResponseWriter, _ *http.Request) { data(w, o.State(time.Now())) })
 	mux.HandleFunc("GET /api/v1/limits", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Limits(time.Now())) })
+	mux.HandleFunc("GET /api/v1/whoami", func(w http.ResponseWriter, r *http.Request) { data(w, access.From(r.Context())) })
 	if o.Outages != nil {
 		mux.HandleFunc("GET /api/v1/outages", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Outages(time.Now())) })
 	}
 	if o.Changed != nil {
 		mux.HandleFunc("POST /api/v1/changes", o.change)
+	}
+	if o.History != nil {
+		mux.HandleFunc("GET /api/v1/history", o.past)
+	}
+	if o.Totals != nil {
+		mux.HandleFunc("GET /api/v1/history/totals", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Totals(time.Now())) })
 	}
 	mux.HandleFunc("PUT /api/v1/workloads/{name}/quarantine", o.lane)
 	mux.HandleFunc("DELETE /api/v1/workloads/{name}/quarantine", o.lane)
@@ -99,7 +114,10 @@ func Handler(o Options) http.Handler {
 	if o.Dashboard != nil {
 		mux.Handle("GET /", o.Dashboard)
 	}
-	return secure(http.NewCrossOriginProtection().Handler(mux))
+	if o.Access == nil {
+		o.Access = access.New(access.Options{})
+	}
+	return secure(o.Access.Handler(mux))
 }
 
 func data(w http.ResponseWriter, v any) {
@@ -109,19 +127,20 @@ func data(w http.ResponseWriter, v any) {
 	_ = enc.Encode(v) // likewise
 }
 
-// secure closes what a page on a local port is exposed to: framing, scripts
-// from elsewhere, and other sites reading it through a rebound name.
+// secure closes what a page of an operator is exposed to: framing, scripts from
+// elsewhere, and other sites looking at what it loads. A handler that serves pages
+// of its own with scripts sets a Content-Security-Policy for them, in place of this
+// one, which allows none.
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Referrer-Policy", "same-origin") // with none at all a form would name no origin
 		h.Set("Cache-Control", "no-store")
-		if !local.Host(r.Host) {
-			plain(w, http.StatusForbidden, "this listener answers to a loopback address only\n")
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/hourthree/hourthree/internal/access"
 )
 
 // Change is something that was changed while the router ran: who did it, what,
@@ -74,10 +76,7 @@ func (s Steering) lane(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, fmt.Sprintf("share: %v is not between 0 and 1.", *q.Share))
 		return
 	}
-	q.Who, q.Why = line(q.Who), line(q.Why)
-	if q.Who == "" {
-		q.Who = "operator"
-	}
+	q.Who, q.Why = asker(r, q.Who), line(q.Why)
 	name := r.PathValue("name")
 	switch err := move(name, q); {
 	case errors.Is(err, ErrUnknown):
@@ -87,6 +86,16 @@ func (s Steering) lane(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}
+}
+
+// asker is who asks for a change: the person that is known, and where everybody is
+// let in who is on this machine, whoever that says to be.
+func asker(r *http.Request, says string) string {
+	p := access.From(r.Context())
+	if says = line(says); says != "" && p.Via == access.Loopback {
+		return says
+	}
+	return line(p.Name)
 }
 
 // line is a text as one line of bounded length, without what would steer a

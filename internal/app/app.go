@@ -28,6 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/netutil"
 
+	"github.com/hourthree/hourthree/internal/access"
 	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/admit"
 	"github.com/hourthree/hourthree/internal/attempt"
@@ -41,6 +42,7 @@ import (
 	"github.com/hourthree/hourthree/internal/mcpserver"
 	"github.com/hourthree/hourthree/internal/otlp"
 	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/store"
 	"github.com/hourthree/hourthree/internal/telemetry"
 	"github.com/hourthree/hourthree/internal/watch"
 )
@@ -104,6 +106,7 @@ type App struct {
 	gateway *gateway.Gateway
 	builder *builder
 	export  *otlp.Exporter // nil for none
+	store   *store.Store
 	start   time.Time
 
 	ready    atomic.Bool
@@ -111,6 +114,9 @@ type App struct {
 	refused  atomic.Pointer[string]
 	current  atomic.Pointer[loaded]
 	lanes    lanes
+
+	guard       *access.Guard
+	certificate *certificate // nil without TLS
 
 	incidents func() (*library.Library, error) // opened once
 
@@ -132,7 +138,7 @@ type loaded struct {
 }
 
 // New reads the configuration and opens the listeners. Nothing is served yet.
-func New(opt Options) (*App, error) {
+func New(opt Options) (_ *App, err error) {
 	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr)}
 	a.log = slog.New(slog.NewJSONHandler(a.lines, nil))
 	if a.opt.Network.Listen == nil {
@@ -145,12 +151,20 @@ func New(opt Options) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
+	if a.store, err = a.openStore(l.config); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = a.store.Close() // the error is the one that counts
+		}
+	}()
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	a.metrics = telemetry.New(reg, a.lines)
 	a.lines.Register(reg)
 	a.incidents = sync.OnceValues(library.Embedded)
-	a.watch = a.watcher()
+	a.watch, a.guard = a.watcher(), a.newGuard()
 	if a.export, err = a.exporter(l.config.Telemetry.OTLP); err != nil {
 		return nil, err
 	}
@@ -221,6 +235,9 @@ func (a *App) take(l *loaded) error {
 	if err != nil {
 		return err
 	}
+	if err := a.admit(l.config); err != nil {
+		return err
+	}
 	a.gateway.Use(s)
 	a.watch.Use(topology(a.builder.list(), s))
 	a.gateway.Line.Reconfigure(queueOf(l.config))
@@ -240,7 +257,9 @@ func (a *App) Reload() error {
 		now := a.current.Load().config
 		for setting, changed := range map[string]bool{
 			"listen": l.config.Listen != now.Listen, "admin.listen": l.config.Admin.Listen != now.Admin.Listen,
+			"admin.tls":           (l.config.Admin.TLS == nil) != (now.Admin.TLS == nil),
 			"http.header_timeout": l.config.HTTP.HeaderTimeout != now.HTTP.HeaderTimeout, "http.max_header": l.config.HTTP.MaxHeader != now.HTTP.MaxHeader,
+			"store.path":     l.config.Store.Path != now.Store.Path,
 			"telemetry.otlp": !reflect.DeepEqual(l.config.Telemetry.OTLP, now.Telemetry.OTLP),
 		} {
 			if changed {
@@ -248,7 +267,10 @@ func (a *App) Reload() error {
 			}
 		}
 		// What counts is where the router listens, not where the file would.
-		l.config.Listen, l.config.Admin.Listen, l.config.Telemetry = now.Listen, now.Admin.Listen, now.Telemetry
+		l.config.Listen, l.config.Admin.Listen, l.config.Telemetry, l.config.Store = now.Listen, now.Admin.Listen, now.Telemetry, now.Store
+		if (l.config.Admin.TLS == nil) != (now.Admin.TLS == nil) {
+			l.config.Admin.TLS = now.Admin.TLS
+		}
 		if err = l.config.CheckListeners(); err == nil {
 			err = a.take(l)
 		}
@@ -276,6 +298,12 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 		return fmt.Errorf("listen for the operator on %s: %w; choose another address with --admin-listen", c.Admin.Listen, err)
 	}
 	a.clientAddr, a.adminAddr = client.Addr(), adm.Addr()
+	operators, err := a.adminTLS(netutil.LimitListener(adm, 100), c)
+	if err != nil {
+		client.Close()
+		adm.Close()
+		return err
+	}
 	quiet := log.New(panics{a.log}, "", 0)
 	unread := func(err error) {
 		a.log.Error("the incident library cannot be read", "component", "library", "error", err)
@@ -289,7 +317,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, Ready: a.notReady, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
+			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, Ready: a.notReady, Access: a.guard, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 			Incidents: library.Handler(a.incidents, library.Options{Failed: unread}),
 			MCP:       mcpserver.Handler(a.tools(a.incidents), unread),
@@ -298,7 +326,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleConn, MaxHeaderBytes: 16 << 10, ErrorLog: quiet,
 	}
 	a.serve(a.clients, netutil.LimitListener(client, maxConns))
-	a.serve(a.admins, netutil.LimitListener(adm, 100))
+	a.serve(a.admins, operators)
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopPoll = cancel
 	a.wg.Go(func() { a.poll(ctx) })
@@ -407,6 +435,7 @@ func (a *App) Stop() error {
 	if a.export != nil {
 		a.export.Close()
 	}
+	a.closeStore()
 	a.log.Info("stopped", "component", "app")
 	a.flush()
 	return nil

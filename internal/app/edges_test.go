@@ -27,7 +27,7 @@ func TestReloadKeepsItsListenersSafe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	rest := "admin: {listen: 127.0.0.1:0}\nproviders: {a: {type: simulated}}\nmodels: {m: {targets: [{provider: a}]}}\n"
+	rest := "store: {path: memory}\nadmin: {listen: 127.0.0.1:0}\nproviders: {a: {type: simulated}}\nmodels: {m: {targets: [{provider: a}]}}\n"
 	write("listen: 0.0.0.0:0\n" + rest + "workloads: {w: {keys: [0123456789abcdef0123]}}\n")
 	a, err := New(Options{ConfigPath: path, Env: os.LookupEnv, Stdout: new(strings.Builder), Stderr: new(strings.Builder)})
 	if err != nil {

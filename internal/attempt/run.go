@@ -245,6 +245,10 @@ func (x *run) refuse(ctx context.Context) {
 		x.done.Verdict = fault.Transport(cause(ctx, nil), fault.PhaseConnect)
 	case r.Late > 0 && r.Open+r.Cooling+r.Full+r.Limited+r.Account+r.Credential == 0:
 		x.done.Verdict = fault.Verdict{Class: fault.Deadline, Reason: "deadline_infeasible"}
+	case r.Held() && r.Drained > 0:
+		x.done.Verdict = fault.Verdict{Class: fault.Outage, Reason: fault.ReasonDrained}
+	case r.Held():
+		x.done.Verdict = fault.Verdict{Class: fault.Outage, Reason: fault.ReasonForcedOpen}
 	case r.Operator() && r.Credential > 0:
 		x.done.Verdict = fault.Verdict{Class: fault.Credential, Reason: "cooling_down"}
 	case r.Operator():

@@ -69,7 +69,7 @@ var lost = fault.Verdict{Class: fault.Outage, Reason: "server_error", Breaker: t
 func TestAHerdIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWaits(route.Limits{}, route.Limits{})
-		w.target(1).Drain()
+		w.target(1).Steer(time.Now(), route.Steering{Drained: true, Factor: 1})
 		var streams []*route.Call
 		for range 200 {
 			c := w.call(t, 0)
@@ -162,7 +162,7 @@ func TestProofOvertakesNobody(t *testing.T) {
 
 func proofAndSlot(t *testing.T) {
 	w := newWaits(route.Limits{}, route.Limits{Concurrency: 2})
-	w.target(0).Drain()
+	w.target(0).Steer(time.Now(), route.Steering{Drained: true, Factor: 1})
 	for range 9 {
 		w.call(t, 1).Settle(time.Now(), route.Result{Verdict: fault.Verdict{Class: fault.OK}, Tokens: -1})
 	}

@@ -130,15 +130,18 @@ const (
 
 // Breaker is one target's state machine.
 type Breaker struct {
-	cfg    Config
-	phase  Phase
-	gen    uint32 // moves with every change of phase that makes older verdicts stale
-	since  time.Time
-	until  time.Time // Open: the end of the cool-down; zero when it has none
-	floor  time.Time // an upstream's own wait
-	trips  int       // doublings of the next cool-down
-	eased  time.Time // when trips last fell
-	reason string    // of the last trip
+	cfg       Config
+	phase     Phase
+	forced    Forced
+	overruled Phase  // what it was when an operator had it closed
+	cold      bool   // in the ramp only because it was not asked for long
+	gen       uint32 // moves with every change of phase that makes older verdicts stale
+	since     time.Time
+	until     time.Time // Open: the end of the cool-down; zero when it has none
+	floor     time.Time // an upstream's own wait
+	trips     int       // doublings of the next cool-down
+	eased     time.Time // when trips last fell
+	reason    string    // of the last trip
 	// slowest is the longest that an answer was away which was taken for silence;
 	// 0 once the target is closed again.
 	slowest  time.Duration
@@ -172,7 +175,6 @@ type Breaker struct {
 	step   time.Time
 	halved time.Time
 
-	forced      Forced
 	forcedUntil time.Time
 
 	nextID uint64
@@ -315,6 +317,8 @@ func (b *Breaker) AcquireLastResort(now time.Time, c Call) (Permit, bool) {
 		if b.herded(now) {
 			return Permit{}, false
 		}
+		return b.begin(now, c, kindOrdinary), true
+	case b.cold && c.Need == Nothing:
 		return b.begin(now, c, kindOrdinary), true
 	case b.window.recentShare(now) >= aliveShare:
 		if b.full() || !b.spares(now, c) {
@@ -606,18 +610,39 @@ func (b *Breaker) Floor(now, until time.Time) {
 }
 
 // Force overrides the rules until a time, or until changed when it is zero.
-// Back in Auto, a target that was held open has to prove itself.
+// Verdicts are kept meanwhile. Back in Auto, a target that was held open has to prove
+// itself, and so has one that was not closed when it was held closed, unless it has
+// shown since that it is well.
 func (b *Breaker) Force(now time.Time, f Forced, until time.Time) {
 	was := b.forced
 	b.forced, b.forcedUntil = f, until
 	switch {
+	case f == was:
+		if f == ForcedOpen {
+			b.until = until
+		}
 	case f == ForcedOpen:
 		b.move(now, Open, "forced_open")
 		b.until = until
 	case f == ForcedClosed:
+		b.overruled = b.phase
 		b.share, b.eased = 1, now
 		b.move(now, Closed, "forced_closed")
 	case was == ForcedOpen:
 		b.until = now
+	case b.overruled != Closed && !b.Healthy(now):
+		b.move(now, HalfOpen, "forced_closed_over")
 	}
+}
+
+// Ease brings traffic back through the ramp to a closed target that was kept from it,
+// and has answered nobody for as long as a ramp takes: it may be cold. Who has nowhere
+// else to go is let in all the same, for nothing speaks against the target.
+func (b *Breaker) Ease(now time.Time) {
+	if b.phase != Closed || b.forced != Auto || b.cfg.Ramp <= 0 || b.contents == 0 || now.Sub(b.content) < b.cfg.Ramp {
+		return
+	}
+	b.share, b.credit, b.step = minShare, 1, now
+	b.move(now, Ramp, "undrained")
+	b.cold = true
 }

@@ -181,6 +181,7 @@ func TestMachine(t *testing.T) {
 				until := m.now.Add(time.Duration(rapid.IntRange(1, 60).Draw(t, "s")) * time.Second)
 				b.Force(m.now, Forced(rapid.IntRange(0, 2).Draw(t, "forced")), until)
 			},
+			"ease": func(*rapid.T) { b.Ease(m.now) },
 			"reconfigure": func(t *rapid.T) {
 				cfg := Default()
 				cfg.Window = time.Duration(rapid.IntRange(0, 200).Draw(t, "window")) * time.Second

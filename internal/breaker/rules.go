@@ -253,7 +253,7 @@ func (b *Breaker) note(now time.Time, to Phase, reason string) {
 			OK: int(s[ok]), Failed: int(s[failed]), Slow: int(s[slow]), Waiting: b.waiting.n,
 		})
 	}
-	b.phase, b.since = to, now
+	b.phase, b.since, b.cold = to, now, false
 	if to == Closed {
 		b.trust, b.slowest = 0, 0
 	}

@@ -824,3 +824,100 @@ func BenchmarkPollWaiting(b *testing.B) {
 		br.Poll(at(2*time.Second), 0.5)
 	}
 }
+
+// TestForcedClosedEnds: a target that was open before an operator held it closed has
+// to prove itself, unless it has shown meanwhile that it is well; one that was closed
+// goes by what was counted.
+func TestForcedClosedEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		before  Phase
+		forced  []Outcome // what the calls meanwhile come to
+		after   Phase
+		another Outcome // of the first call behind it
+		then    Phase
+	}{
+		"open, nothing seen":   {Open, nil, HalfOpen, Failure, Open},
+		"open, still failing":  {Open, repeat(Failure, 30), HalfOpen, Success, HalfOpen},
+		"open, well by now":    {Open, repeat(Success, 400), Closed, Success, Closed},
+		"closed, nothing seen": {Closed, nil, Closed, Success, Closed},
+		"closed, failing":      {Closed, repeat(Failure, 30), Closed, Failure, Open},
+	} {
+		b := New(Default())
+		if c.before == Open {
+			b = opened(t)
+		}
+		now := at(2 * time.Second)
+		b.Force(now, ForcedClosed, now.Add(10*time.Second))
+		if b.Phase(now) != Closed || b.Snapshot(now).Forced != "closed" {
+			t.Fatalf("%s: %v", name, b.Phase(now))
+		}
+		now = now.Add(9 * time.Second)
+		if n := feed(b, now, c.forced...); n != len(c.forced) || b.Phase(now) != Closed {
+			t.Errorf("%s: %d of %d let in, %v", name, n, len(c.forced), b.Phase(now))
+		}
+		now = now.Add(time.Second)
+		if b.Poll(now, 0.5); b.Phase(now) != c.after {
+			t.Errorf("%s: %v behind it, want %v", name, b.Phase(now), c.after)
+		}
+		p, r := b.Acquire(now, ask())
+		if r != None || p.Probe() != (c.after == HalfOpen) {
+			t.Errorf("%s: %v, probe %v", name, r, p.Probe())
+		}
+		b.Settle(now, p, Verdict{Outcome: c.another, Rand: 0.5})
+		if b.Phase(now) != c.then {
+			t.Errorf("%s: %v in the end, want %v", name, b.Phase(now), c.then)
+		}
+	}
+}
+
+// TestHeldOpenAgain: a newer end of the same decision is the end.
+func TestHeldOpenAgain(t *testing.T) {
+	b := New(Default())
+	b.Force(t0, ForcedOpen, at(time.Minute))
+	b.Force(at(time.Second), ForcedOpen, at(time.Hour))
+	if e := b.Events(); len(e) != 1 {
+		t.Errorf("%+v", e)
+	}
+	b.Poll(at(2*time.Minute), 0.5)
+	if p := b.Phase(at(2 * time.Minute)); p != Open {
+		t.Errorf("%v before its end", p)
+	}
+	if b.Poll(at(time.Hour), 0.5); b.Phase(at(time.Hour)) != HalfOpen {
+		t.Errorf("%v at its end", b.Phase(at(time.Hour)))
+	}
+}
+
+// TestEase: a target that was kept from its traffic for long gets it back through the
+// ramp, and callers with nowhere else to go are let in all the same.
+func TestEase(t *testing.T) {
+	b := New(Default())
+	if b.Ease(t0); b.Phase(t0) != Closed {
+		t.Error("one that was never asked is not cold, it is new")
+	}
+	feed(b, t0, repeat(Success, 50)...)
+	if b.Ease(at(59 * time.Second)); b.Phase(at(59*time.Second)) != Closed {
+		t.Error("a minute is not long")
+	}
+	now := at(10 * time.Minute)
+	if b.Ease(now); b.Phase(now) != Ramp {
+		t.Fatal("no ramp")
+	}
+	ordinary, alone := 0, 0
+	for range 40 {
+		if p, r := b.Acquire(now, ask()); r == None {
+			ordinary++
+			b.Settle(now, p, Verdict{Outcome: Ignored})
+		}
+		if p, ok := b.AcquireLastResort(now, ask()); ok {
+			alone++
+			b.Settle(now, p, Verdict{Outcome: Ignored})
+		}
+	}
+	if ordinary > 3 || alone != 40 {
+		t.Errorf("%d of 40 by share, %d of 40 with nowhere else to go", ordinary, alone)
+	}
+	feed(b, now, repeat(Failure, 200)...)
+	if b.Phase(now) != Open {
+		t.Errorf("%v while it fails", b.Phase(now))
+	}
+}

@@ -67,6 +67,9 @@ type Budget struct {
 	perSuccess          int64
 	cap                 int64
 	reserveMax          int64
+	price               int64 // of an extra attempt; unit, unless an operator has scaled it; 0 for none
+	paid                int64 // for the last one
+	factor              float64
 	width               time.Duration // of a slot
 
 	base  time.Time         // origin of tick; set by the first use
@@ -97,7 +100,7 @@ type flow struct{ requests, extras int64 }
 
 // New returns a budget with its reserve full.
 func New(cfg Config) *Budget {
-	b := new(Budget)
+	b := &Budget{price: unit, factor: 1}
 	b.configure(cfg)
 	b.kept, b.saved = b.reserveMax, min(b.reserveMax, b.cap)
 	b.ratio = b.ratioBase
@@ -157,15 +160,26 @@ func (b *Budget) Request(now time.Time) {
 	b.long[b.longN%minuteSlots].requests++
 }
 
+// Scale multiplies the allowance: an extra attempt costs so much less, or more, of
+// both buckets, what they hold already included. 0 lets none be paid for. 1 is as
+// configured. What is earned stays the same, so that 1 again leaves nothing behind.
+func (b *Budget) Scale(factor float64) {
+	b.factor, b.price = factor, 0
+	if factor > 0 {
+		b.price = max(1, int64(math.Round(min(unit/factor, maxTokens*unit))))
+	}
+}
+
 // Take spends one token of each bucket and returns true, or spends nothing and
 // returns false. It is called at the start of the extra attempt.
 func (b *Budget) Take(now time.Time) bool {
 	s := b.roll(now)
-	if b.ratioBase == 0 || b.saved < unit || b.funded() < unit {
+	if b.ratioBase == 0 || b.price == 0 || b.saved < b.price || b.funded() < b.price {
 		return false
 	}
-	b.saved -= unit
-	b.spend(unit)
+	b.saved -= b.price
+	b.spend(b.price)
+	b.paid = b.price
 	s.takes++
 	return true
 }
@@ -173,9 +187,10 @@ func (b *Budget) Take(now time.Time) bool {
 // Refund gives back what a Take just spent: the attempt was not made.
 func (b *Budget) Refund(now time.Time) {
 	s := b.roll(now)
-	s.tokens += unit
+	back := min(b.paid, b.price) // between the two an operator may have changed it: no token is made
+	s.tokens += back
 	s.takes = max(0, s.takes-1)
-	b.saved = min(b.cap, b.saved+unit)
+	b.saved = min(b.cap, b.saved+back)
 }
 
 // funded is what requests have earned.
@@ -289,6 +304,7 @@ type Snapshot struct {
 	RatioTokens   float64 `json:"ratio_tokens"`   // earned by requests
 	SuccessTokens float64 `json:"success_tokens"` // earned by successes
 	Ratio         float64 `json:"ratio"`          // in force, tokens for each request
+	Factor        float64 `json:"factor"`         // by which an operator has multiplied the allowance; else 1
 	Requests      int64   `json:"requests"`       // first attempts in the window
 	Extras        int64   `json:"extras"`         // charged extra attempts in the window
 	Successes     int64   `json:"successes"`      // in the window
@@ -304,9 +320,12 @@ func (b *Budget) Snapshot(now time.Time) Snapshot {
 		RatioTokens:   float64(b.funded()) / unit,
 		SuccessTokens: float64(b.saved) / unit,
 		Ratio:         float64(b.ratio) / unit,
+		Factor:        b.factor,
 		Amplification: 1,
 	}
-	s.Tokens = math.Floor(min(s.RatioTokens, s.SuccessTokens))
+	if b.price > 0 {
+		s.Tokens = float64(min(b.funded(), b.saved) / b.price)
+	}
 	for i := range b.slots {
 		s.Requests += b.slots[i].requests
 		s.Extras += b.slots[i].takes

@@ -435,3 +435,96 @@ func BenchmarkSnapshot(b *testing.B) {
 		x.Snapshot(start)
 	}
 }
+
+func TestScale(t *testing.T) {
+	b := New(Config{})
+	b.Scale(0)
+	if b.Take(start) || b.Snapshot(start).Tokens != 0 || b.Snapshot(start).Factor != 0 {
+		t.Error("by 0, and an extra attempt is paid for")
+	}
+	b.Scale(1)
+	if s := b.Snapshot(start); s.Tokens != 10 || s.Factor != 1 {
+		t.Errorf("back at 1: %+v", s)
+	}
+	for factor, want := range map[float64]int{10: 100, 2: 20, 0.5: 5, 0.1: 1, 0.05: 0, 1e-9: 0} {
+		b := New(Config{})
+		b.Scale(factor)
+		if shown := b.Snapshot(start).Tokens; int(shown) != want {
+			t.Errorf("by %v: %v shown, want %d", factor, shown, want)
+		}
+		if n := takes(b, start); n != want {
+			t.Errorf("by %v: %d taken, want %d", factor, n, want)
+		}
+	}
+}
+
+// TestScaledBothBuckets: the price is to be in each of them.
+func TestScaledBothBuckets(t *testing.T) {
+	b := New(Config{})
+	for range 100 {
+		b.Settle(start, success)
+	}
+	b.Scale(0.15)
+	if n := takes(b, start); n != 1 {
+		t.Errorf("%d taken of what requests have earned, want 1", n)
+	}
+}
+
+// TestRefundOfAnotherFactor: what is given back is never more than what was paid.
+func TestRefundOfAnotherFactor(t *testing.T) {
+	b := New(Config{})
+	b.Scale(10)
+	b.Take(start)
+	b.Scale(0.1)
+	b.Refund(start)
+	b.Scale(1)
+	if s := b.Snapshot(start); s.RatioTokens > 10 || s.SuccessTokens > 10 {
+		t.Errorf("a token was made: %+v", s)
+	}
+}
+
+// TestScaledBound: whatever the factors, and whenever they change, extra attempts are
+// at most the largest of them times what is earned and held in reserve; and a factor
+// that was in force while nothing was taken leaves nothing behind.
+func TestScaledBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		b, plain, now, requests, most := New(Config{}), New(Config{}), start, 0, 1.0
+		taken, ever := 0, false
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			case 0:
+				f := float64(rapid.IntRange(0, 40).Draw(t, "factor")) / 4
+				b.Scale(f)
+				most = max(most, f)
+			case 1:
+				for range rapid.IntRange(1, 30).Draw(t, "requests") {
+					b.Request(now)
+					plain.Request(now)
+					b.Settle(now, success)
+					plain.Settle(now, success)
+					requests++
+				}
+			case 2:
+				if b.Take(now) {
+					ever = true
+					if rapid.Bool().Draw(t, "refund") {
+						b.Refund(now)
+					} else {
+						taken++
+					}
+				}
+			case 3:
+				now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(t, "ms")) * time.Millisecond)
+			}
+			if bound := most * (0.1*float64(requests) + 10); float64(taken) > bound+1e-6 {
+				t.Fatalf("%d taken, bound %v", taken, bound)
+			}
+		}
+		if !ever {
+			b.Scale(1)
+			if x, y := b.Snapshot(now), plain.Snapshot(now); x != y {
+				t.Fatalf("scaled %+v, never %+v", x, y)
+			}
+		}
+	})
+}

@@ -25,6 +25,7 @@ type checker struct {
 func (k *checker) run() {
 	k.providers, k.models = slices.Sorted(maps.Keys(k.c.Providers)), slices.Sorted(maps.Keys(k.c.Models))
 	k.listeners()
+	k.access()
 	for _, name := range k.providers {
 		k.provider(name, k.c.Providers[name])
 	}
@@ -39,6 +40,7 @@ func (k *checker) run() {
 	k.timers()
 	k.bounds()
 	k.export()
+	k.store()
 }
 
 func (k *checker) error(path, message, hint string) {

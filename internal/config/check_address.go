@@ -28,8 +28,12 @@ func (k *checker) listeners() {
 		k.error("listen", "is not a loopback address, and no workload has a key: anybody could spend yours", "configure workloads, or listen on 127.0.0.1")
 	}
 	operator, okToo := k.address("admin.listen", k.c.Admin.Listen)
-	if okToo && !loopback(operator) {
-		k.error("admin.listen", "must be a loopback address: the operator's listener asks for no credential", "use 127.0.0.1 and a tunnel or a sidecar")
+	switch a := k.c.Admin; {
+	case !okToo || loopback(operator):
+	case !a.Guarded():
+		k.error("admin.listen", "must be a loopback address: without admin.keys and admin.oidc anybody could operate the router", "configure admin.keys, or use 127.0.0.1")
+	case a.TLS == nil:
+		k.warning("admin.listen", "is reached without encryption: keys and sessions can be read on the way", "set admin.tls, unless the network or a proxy in front encrypts")
 	}
 	if ok && okToo && client.port != 0 && client.port == operator.port && overlap(client.host, operator.host) {
 		k.error("admin.listen", "is the same address as listen", "use another port")

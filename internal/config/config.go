@@ -34,12 +34,8 @@ type Config struct {
 	Memory Memory `yaml:"memory"`
 	// What is sent about requests to a collector of yours.
 	Telemetry Telemetry `yaml:"telemetry"`
-}
-
-// Admin is the operator's listener.
-type Admin struct {
-	// Address of the operator's listener, host and port. It asks for no credential, so it must be a loopback address. A change takes effect with a restart.
-	Listen string `yaml:"listen"`
+	// The file that outlives a restart.
+	Store Store `yaml:"store"`
 }
 
 // Provider is an account at an upstream.

@@ -237,7 +237,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string, null bool)
 // later are settings of the design that this version does not have: refused
 // with the remedy, because a setting that is accepted is in force.
 var later = map[reflect.Type]map[string]string{
-	reflect.TypeFor[Config]():       {"store": "it keeps no durable state; remove the setting"},
+	reflect.TypeFor[Store]():        {"postgres": "each router has a store of its own; name a file in path"},
 	reflect.TypeFor[Degraded]():     {"cache": "it has no answer cache; use message or model"},
 	reflect.TypeFor[Workload]():     {"defer": "it does not defer requests; remove the setting"},
 	reflect.TypeFor[TargetLimits](): {"usd_per_day": "a budget belongs to a workload, its key_limits or model_limits, or to a model; a target has price"},

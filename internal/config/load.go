@@ -143,6 +143,12 @@ func (c *Config) ID() string {
 			secret(k)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(c.Admin.Keys)) {
+		secret(c.Admin.Keys[name].Key)
+	}
+	if o := c.Admin.OIDC; o != nil {
+		secret(o.ClientSecret)
+	}
 	if o := c.Telemetry.OTLP; o != nil {
 		for _, header := range slices.Sorted(maps.Keys(o.Headers)) {
 			secret(o.Headers[header])

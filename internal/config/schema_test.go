@@ -99,7 +99,7 @@ func TestSchemaAgrees(t *testing.T) {
 		"providers: {x: {type: simulated}}": true, "providers: {x: {type: vertex}}": false, "providers: {x: {}}": false,
 		"providers: {x: {type: simulated, simulated: {failure: {mode: 503}}}}": true, "providers: {x: {type: simulated, simulated: {failure: {mode: 501}}}}": false,
 		"workloads:": true, "http:": true, "models: {m: {targets: [{provider: x, order: 0}]}}": false, "models: {m: {targets: [{}]}}": false, "models: {m: {}}": false,
-		"workloads: {w: {keys: [1234567890123456]}}": true, "workloads: {w: {keys: [~]}}": false, "store: {}": false,
+		"workloads: {w: {keys: [1234567890123456]}}": true, "workloads: {w: {keys: [~]}}": false, "store: {}": true, "store: {path: memory}": true, "store: {postgres: x}": false,
 	} {
 		if err := validates(t, s, text); (err == nil) != want {
 			t.Errorf("schema: %q: %v", text, err)

@@ -117,9 +117,10 @@ func find[K comparable, V comparable](m map[K]*V, k K, most int) *V {
 }
 
 // Request counts one finished client request. Those of no known workload are
-// nobody's.
+// nobody's. One that an operator has shed says nothing of the service: it shows as less
+// traffic.
 func (t *Tally) Request(r *event.Request) {
-	if r.Workload == "" {
+	if r.Workload == "" || r.Reason == fault.ReasonShed {
 		return
 	}
 	c := find(t.requests, requestKey{r.Workload, r.Model}, t.most)

@@ -53,3 +53,14 @@ func BenchmarkTick(b *testing.B) {
 		d.Tick(now, y)
 	}
 }
+
+// TestShedIsNoOutage: what an operator refuses says nothing of the service.
+func TestShedIsNoOutage(t *testing.T) {
+	tally := NewTally(10)
+	for range 50 {
+		tally.Request(&event.Request{Workload: "nightly", Model: "m", Class: fault.Overload, Reason: fault.ReasonShed})
+	}
+	if len(tally.requests) != 0 {
+		t.Errorf("%v", tally.requests)
+	}
+}

@@ -122,6 +122,12 @@ func clientStatus(upstream int) int {
 }
 
 func (x *inbound) explain(v fault.Verdict) string {
+	switch v.Reason {
+	case fault.ReasonDrained:
+		return "Every target of this model is drained: an operator has taken it out of use for now."
+	case fault.ReasonForcedOpen:
+		return "Every target of this model is held open: an operator has taken it out of use for now."
+	}
 	switch v.Class {
 	case fault.Deadline:
 		return "The deadline of the request passed before an answer was complete."
@@ -135,11 +141,15 @@ func (x *inbound) explain(v fault.Verdict) string {
 
 // refuse answers a verdict in the shape that this client obeys.
 func (x *inbound) refuse(v fault.Verdict, message string) {
-	x.turnAway(fault.Refusal{Class: v.Class, Reason: v.Reason, Wait: v.Wait, Status: x.out.Status}, message)
+	r := fault.Refusal{Class: v.Class, Reason: v.Reason, Wait: v.Wait, Status: x.out.Status}
+	if fault.Ordered(v.Reason) {
+		r.Code = v.Reason
+	}
+	x.turnAway(r, message)
 }
 
 func (x *inbound) turnAway(r fault.Refusal, message string) {
-	if (r.Class == fault.Overload || r.Reason == "no_capacity") && x.workload.Placement().Lane != workload.Quarantine { // its own share is no want of room
+	if (r.Class == fault.Overload && r.Reason != fault.ReasonShed || r.Reason == "no_capacity") && x.workload.Placement().Lane != workload.Quarantine { // its own share is no want of room
 		x.shed.Add(1)
 	}
 	x.sent.class, x.sent.reason = r.Class, r.Reason

@@ -62,6 +62,7 @@ type Gateway struct {
 	snapshot atomic.Pointer[Snapshot]
 	inflight atomic.Int64
 	shed     atomic.Int64
+	shedding atomic.Pointer[Shedding]
 	reading  bodies
 }
 
@@ -79,7 +80,8 @@ func (g *Gateway) Interrupt() { g.reading.interrupt() }
 func (g *Gateway) InFlight() int64 { return g.inflight.Load() }
 
 // Shed is the number of requests refused since the start for want of memory or
-// of a target's room, those in quarantine left out: they have a share of either.
+// of a target's room. Those in quarantine are left out: they have a share of either.
+// So are those that an operator has refused.
 func (g *Gateway) Shed() int64 { return g.shed.Load() }
 
 // inbound is one request on its way through the gateway.
@@ -160,7 +162,7 @@ func (x *inbound) identify() bool {
 	}
 	arrival, refusal, ok := x.workload.Begin(x.start, x.repeats > 0, first(x.r.Header, "Idempotency-Key"))
 	x.arrival = arrival
-	return ok || x.limited(refusal)
+	return (ok || x.limited(refusal)) && x.wanted()
 }
 
 // known finds whose key it is.

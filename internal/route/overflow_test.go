@@ -169,7 +169,7 @@ func TestNeedOfAModel(t *testing.T) {
 		return a
 	}
 	drained := target("drained", "d", Limits{})
-	drained.Drain()
+	drained.Steer(now, Steering{Drained: true, Factor: 1})
 	degraded := order(target("small", "s", Limits{}))
 	for _, c := range []struct {
 		name     string

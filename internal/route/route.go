@@ -53,7 +53,7 @@ type Pass struct {
 type Refusal struct {
 	// Targets by reason. Account and Credential are cooling down like Cooling,
 	// but behind a refusal that an operator must see to.
-	Open, Cooling, Account, Credential, Full, Limited, Late, Unpaid, Unproven, Drained int
+	Open, Cooling, Account, Credential, Full, Limited, Late, Unpaid, Unproven, Drained, Forced int
 
 	Reopens time.Time
 
@@ -85,8 +85,14 @@ func (r Refusal) Brief() bool { return r.Full > 0 || r.Unproven > 0 }
 // not an outage.
 func (r Refusal) Capacity() bool { return r.Open == 0 && r.Cooling+r.Full+r.Limited > 0 }
 
-// Operator reports that every target but the drained and the late is refused
-// for the router's own key or account: no limit and no outage, and waiting
+// Held reports that an operator keeps requests from every target, and nothing else
+// does.
+func (r Refusal) Held() bool {
+	return r.Drained+r.Forced > 0 && r.Open+r.Cooling+r.Account+r.Credential+r.Full+r.Limited+r.Late+r.Unpaid+r.Unproven == 0
+}
+
+// Operator reports that every target but those that an operator has taken out and the
+// late is refused for the router's own key or account: no limit and no outage, and waiting
 // does not help.
 func (r Refusal) Operator() bool {
 	return r.Account+r.Credential > 0 && r.Open+r.Cooling+r.Full+r.Limited == 0
@@ -115,6 +121,8 @@ func (r *Refusal) add(t *Target, why Why, until time.Time) {
 		r.Unproven++
 	case WhyDrained:
 		r.Drained++
+	case WhyForced:
+		r.Forced++
 	}
 	r.reopens(until)
 }

@@ -330,19 +330,6 @@ func (t *Target) Poll(now time.Time) {
 	}
 }
 
-// Drain takes the target out of rotation without touching calls in flight;
-// Undrain puts it back.
-func (t *Target) Drain() { t.setDrained(true) }
-
-// Undrain puts a drained target back into rotation.
-func (t *Target) Undrain() { t.setDrained(false) }
-
-func (t *Target) setDrained(v bool) {
-	t.mu.Lock()
-	t.drained = v
-	t.mu.Unlock()
-}
-
 // State is one target as an operator sees it.
 type State struct {
 	Name        string           `json:"name"`
@@ -361,6 +348,7 @@ type State struct {
 	CoolKind    string           `json:"cool_down_kind,omitempty"`
 	KeyShare    float64          `json:"credential_share,omitempty"` // of the calls let in while some with the same credential are refused
 	Drained     bool             `json:"drained,omitempty"`
+	Steered     string           `json:"steered,omitempty"` // drained, forced open, forced closed: what an operator has ordered
 	Load        Load             `json:"load"`
 	Latency     time.Duration    `json:"latency_ns,omitempty"` // mean, 0 until a call has ended well
 	Budget      budget.Snapshot  `json:"retry_budget"`
@@ -375,7 +363,7 @@ func (t *Target) State(now time.Time) State {
 		Name: t.spec.Name, Provider: t.spec.Provider, Model: t.spec.Model, Region: t.spec.Region, Domain: t.spec.Domain,
 		Phase: phase.String(), PhaseNumber: phase.Number(), Breaker: t.breaker.Snapshot(now),
 		Healthy: t.breaker.Healthy(now), Success: t.breaker.SuccessShare(now),
-		InFlight: t.slots.Used().Calls, Load: t.load(now), Limit: t.spec.Limits.Concurrency, Drained: t.drained,
+		InFlight: t.slots.Used().Calls, Load: t.load(now), Limit: t.spec.Limits.Concurrency, Drained: t.steering.Drained, Steered: t.steered(now),
 		Budget: t.budget.Snapshot(now),
 	}
 	if t.latency.Known() {

@@ -66,14 +66,14 @@ type Target struct {
 	tokens   time.Time  // when tpm has room for a call that found none
 	waiting  callList   // calls that have no content yet, oldest first
 	room     limit.Room // for how many of them
-	drained  bool
+	steering Steering   // what an operator has ordered
 	stopping bool
 }
 
 // NewTarget returns a target in good standing. moved hears every change of
 // the breaker's phase, freed of every call that ended; both may be nil.
 func NewTarget(spec Spec, account *Account, moved func(string, []breaker.Transition), freed func(*Target)) *Target {
-	t := &Target{account: account, moved: moved, freed: freed}
+	t := &Target{account: account, moved: moved, freed: freed, steering: Steering{Factor: 1}}
 	t.breaker = breaker.New(spec.Breaker)
 	t.latency = learn.NewLatency()
 	t.budget = budget.New(spec.Budget)
@@ -153,6 +153,7 @@ const (
 	WhyBudget
 	WhyUnproven // as WhyBudget, but calls are under way that may prove the target healthy
 	WhyDrained
+	WhyForced // an operator holds the breaker open
 
 	WhyHerd // as WhyFull, while there are slots: nobody is to wait there besides those who do
 
@@ -364,6 +365,9 @@ func (t *Target) left(rank uint8) int64 {
 // cooling is what is left of the target's and its account's cool-downs. The lock
 // is held.
 func (t *Target) cooling(now time.Time) time.Duration {
+	if t.trusted(now) {
+		return 0
+	}
 	t.account.mu.Lock()
 	defer t.account.mu.Unlock()
 	return max(t.cool.Reopens(now).Sub(now), t.account.cool.Reopens(now).Sub(now), 0)
@@ -395,8 +399,11 @@ func (t *Target) unproven(now time.Time) bool {
 func (t *Target) busy(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.drained || t.breaker.Phase(now) > breaker.Ramp {
+	if t.steering.Drained || t.breaker.Phase(now) > breaker.Ramp {
 		return false
+	}
+	if t.trusted(now) {
+		return true
 	}
 	until := t.cool.Reopens(now)
 	t.account.mu.Lock()
@@ -448,8 +455,8 @@ func (t *Target) admit(q Query, acquire acquirer, last bool) (*Call, Why, time.T
 }
 
 func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, time.Time) {
-	if t.drained {
-		return nil, WhyDrained, time.Time{}
+	if why, until := t.held(q.Now); why != Admitted {
+		return nil, why, until
 	}
 	if p50, n := t.latency.Quantile(q.Class, 0.5); !q.Patient && n > 0 && q.Now.Add(p50).After(q.Until) {
 		return nil, WhyDeadline, time.Time{}
@@ -518,7 +525,10 @@ func (t *Target) gates(q Query, c *Call, acquire acquirer) (Why, time.Time) {
 	c.owner.mu.Lock()
 	defer c.owner.mu.Unlock()
 	admit := (*limit.CoolDown).Admit
-	if q.OneAccount || q.Extra || c.Last {
+	switch {
+	case t.trusted(q.Now):
+		admit = func(*limit.CoolDown, time.Time) limit.Admission { return limit.Free }
+	case q.OneAccount || q.Extra || c.Last:
 		admit = (*limit.CoolDown).AdmitNeedy
 	}
 	if c.account = admit(&c.owner.cool, q.Now); c.account == limit.Blocked {

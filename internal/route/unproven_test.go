@@ -64,7 +64,7 @@ func TestPiledUpFirstChoice(t *testing.T) {
 		{"there is no other", func() *Target { return nil }, false, "first"},
 		{"another is drained", func() *Target {
 			a := target("second", "y", Limits{})
-			a.Drain()
+			a.Steer(now, Steering{Drained: true, Factor: 1})
 			return a
 		}, false, "first"},
 		{"another is open", func() *Target {

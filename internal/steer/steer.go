@@ -55,9 +55,12 @@ type Action struct {
 	At       time.Time  `json:"at"`
 	Until    time.Time  `json:"until"`
 	Ended    *time.Time `json:"ended,omitempty"`
-	EndedBy  string     `json:"ended_by,omitempty"` // expiry, a name, or replaced by A-8
+	EndedBy  string     `json:"ended_by,omitempty"` // expiry, configuration, a name, or replaced by A-8
 	EndedWhy string     `json:"ended_why,omitempty"`
-	Undo     string     `json:"undo"` // the command that takes it back
+	// Replaced is the newer action that ended this one, "" for none. When that one is
+	// undone, this one holds again.
+	Replaced string `json:"replaced_by,omitempty"`
+	Undo     string `json:"undo"` // the command that takes it back
 }
 
 // Entry is a line of the audit log.
@@ -66,6 +69,7 @@ type Entry struct {
 	At      time.Time `json:"at"`
 	Who     string    `json:"who"`
 	Role    string    `json:"role,omitempty"` // view, operate; none for the router itself
+	Via     string    `json:"via,omitempty"`  // loopback, key, session, oidc; on loopback who is as said
 	What    string    `json:"what"`           // the kind of an action, undo, expire, release, configuration, rollout, note, sign-in, denied
 	Subject string    `json:"subject"`
 	Why     string    `json:"why,omitempty"`

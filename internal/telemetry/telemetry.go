@@ -44,6 +44,7 @@ type Metrics struct {
 	tokens   *prometheus.CounterVec
 	reloads  *prometheus.CounterVec
 	findings *prometheus.CounterVec
+	denied   *prometheus.CounterVec
 	panics   prometheus.Counter
 	good     prometheus.Gauge
 
@@ -125,6 +126,7 @@ func New(reg prometheus.Registerer, log io.Writer) *Metrics {
 	m.tokens = counter("tokens_total", "Tokens as reported by the providers.", "model", "workload", "type")
 	m.reloads = counter("config_reloads_total", "Configuration reloads by result.", "result")
 	m.findings = counter("findings_total", "What the detectors have found, by detector.", "detector")
+	m.denied = counter("admin_denied_total", "Requests to the operator's listener that were not let in, by reason.", "reason")
 	m.good = prometheus.NewGauge(prometheus.GaugeOpts{Name: "hourthree_config_last_reload_success", Help: "1 when the last reload was taken, 0 when it was refused."})
 	m.panics = prometheus.NewCounter(prometheus.CounterOpts{Name: "hourthree_panics_total", Help: "Requests that ended in a mistake of the router's own."})
 	reg.MustRegister(m.good, m.panics)
@@ -139,6 +141,9 @@ func (m *Metrics) Listener() *event.Listener {
 
 // Found states that a detector has found something.
 func (m *Metrics) Found(detector string) { m.findings.WithLabelValues(detector).Inc() }
+
+// Denied states that the operator's listener has not let a request in.
+func (m *Metrics) Denied(reason string) { m.denied.WithLabelValues(reason).Inc() }
 
 // Reloaded states the end of a reload; err is why it was refused.
 func (m *Metrics) Reloaded(err error) {

@@ -150,6 +150,13 @@ func (w *Workload) Wide(now time.Time) bool {
 	return w.budget.Wide(now)
 }
 
+// Scale multiplies the allowance, as an operator has ordered; 1 is as configured.
+func (w *Workload) Scale(factor float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.budget.Scale(factor)
+}
+
 // Settle tells the allowance how an attempt ended.
 func (w *Workload) Settle(now time.Time, r budget.Result) {
 	w.mu.Lock()
