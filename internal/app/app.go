@@ -107,6 +107,7 @@ type App struct {
 	builder *builder
 	export  *otlp.Exporter // nil for none
 	store   *store.Store
+	past    *recorder // nil in a drill
 	start   time.Time
 
 	ready    atomic.Bool
@@ -168,6 +169,7 @@ func New(opt Options) (_ *App, err error) {
 	if a.export, err = a.exporter(l.config.Telemetry.OTLP); err != nil {
 		return nil, err
 	}
+	a.past = a.recorder(time.Now())
 	listener := a.listener()
 	a.gateway = &gateway.Gateway{
 		Ledger: admit.NewLedger(memoryLimit(l.config)), Listener: listener, Clients: fault.DefaultClients(), Random: a.opt.Random,
@@ -179,6 +181,7 @@ func New(opt Options) (_ *App, err error) {
 	a.builder.breaker = opt.Breaker
 	telemetry.Gauges(reg, a.reading)
 	a.exports(reg)
+	telemetry.StoreErrors(reg, a.store.Failures)
 	if err := a.take(l); err != nil {
 		return nil, err
 	}
@@ -317,7 +320,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, Ready: a.notReady, Access: a.guard, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
+			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady, Access: a.guard, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 			Incidents: library.Handler(a.incidents, library.Options{Failed: unread}),
 			MCP:       mcpserver.Handler(a.tools(a.incidents), unread),
@@ -330,6 +333,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopPoll = cancel
 	a.wg.Go(func() { a.poll(ctx) })
+	a.saving(ctx.Done())
 	if a.export != nil {
 		a.export.Start()
 	}
@@ -380,6 +384,7 @@ func (a *App) poll(ctx context.Context) {
 			a.builder.poll(now)
 			a.judge(now)
 			a.watch.Poll(now)
+			a.past.poll(now, a.reading)
 		}
 	}
 }
@@ -435,6 +440,7 @@ func (a *App) Stop() error {
 	if a.export != nil {
 		a.export.Close()
 	}
+	a.lastPoints(time.Now())
 	a.closeStore()
 	a.log.Info("stopped", "component", "app")
 	a.flush()

@@ -46,6 +46,9 @@ func (a *App) exporter(c *config.OTLP) (*otlp.Exporter, error) {
 // added to the path of a request.
 func (a *App) listener() *event.Listener {
 	all := []*event.Listener{a.metrics.Listener(), a.watch.Listener()}
+	if a.past != nil {
+		all = append(all, a.past.listener())
+	}
 	if e := a.export; e != nil {
 		all = append(all, &event.Listener{Attempt: e.Attempt, Request: e.Request})
 	}

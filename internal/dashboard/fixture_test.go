@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/admin"
@@ -166,7 +167,9 @@ func (z size) history(now time.Time, q history.Query) (history.Answer, error) {
 			s.Unit = "count"
 		case "memory":
 			s.Unit = "bytes"
-		case "first_content":
+		case "amplification_in", "amplification_out":
+			s.Unit = "ratio"
+		case "first_content_p50", "first_content_p95":
 			s.Unit = "seconds"
 		}
 		for j := range a.At {
@@ -184,7 +187,7 @@ func (z size) history(now time.Time, q history.Query) (history.Answer, error) {
 			if name == "memory" {
 				v *= 1 << 22
 			}
-			if name == "first_content" {
+			if strings.HasPrefix(name, "first_content") || s.Unit == "ratio" {
 				v /= 100
 			}
 			s.Values = append(s.Values, &v)

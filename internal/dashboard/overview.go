@@ -53,7 +53,7 @@ func showOverview(o Options, f *frame, r *http.Request) (string, any) {
 	for _, w := range windows {
 		v.Windows = append(v.Windows, windowName(w))
 	}
-	v.Past = o.past(f.Now, "", []string{"offered", "goodput", "attempts", "refused", "degraded", "failed"}, r.URL.Query().Get("range"))
+	v.Past = o.past(f.Now, "", flowSeries, r.URL.Query().Get("range"))
 	for _, w := range f.State.Workloads {
 		v.Since.Inbound += w.Inbound
 		v.Since.Attempts += w.Attempts

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,11 +17,11 @@ type stretch struct {
 	Name string
 	Text string
 	Back time.Duration
-	Step time.Duration // 240 to 340 points
+	Step time.Duration // a multiple of what is kept for so long
 }
 
 var stretches = [...]stretch{
-	{"1h", "hour", time.Hour, 15 * time.Second},
+	{"1h", "hour", time.Hour, 20 * time.Second},
 	{"24h", "day", 24 * time.Hour, 5 * time.Minute},
 	{"7d", "week", 7 * 24 * time.Hour, 30 * time.Minute},
 }
@@ -112,7 +113,7 @@ func (l lineSummary) Say(v float64) string {
 	case l.Unit == "seconds":
 		return millis(time.Duration(v * float64(time.Second)))
 	case l.Unit == "ratio":
-		return percent(v)
+		return strconv.FormatFloat(v, 'f', 2, 64)
 	}
 	return count(v)
 }
@@ -144,17 +145,28 @@ func (o Options) plot(w http.ResponseWriter, r *http.Request) {
 	tagged(w, r, body)
 }
 
-// plotted are the plots of a subject, each with series of one unit.
-var plotted = []struct {
+// plotted are the plots of a subject's kind, each with series of one unit.
+var plotted = map[string][]struct {
 	Title  string
 	Series []string
-	Router bool // has no meaning for a target or a workload
 }{
-	{"Requests", []string{"offered", "goodput", "attempts", "refused", "degraded", "failed"}, false},
-	{"In flight and waiting", []string{"in_flight", "queued"}, false},
-	{"Memory", []string{"memory"}, false},
-	{"First content", []string{"first_content"}, false},
+	"": {
+		{"Requests a second", flowSeries},
+		{"In flight and waiting", []string{"in_flight", "queued"}},
+		{"Memory for requests", []string{"memory"}},
+		{"First content, median and 95 % of requests", []string{"first_content_p50", "first_content_p95"}},
+	},
+	"workload": {
+		{"Requests a second", flowSeries},
+		{"Amplification", []string{"amplification_in", "amplification_out"}},
+	},
+	"target": {
+		{"Calls a second", []string{"attempts", "failed"}},
+		{"In flight", []string{"in_flight"}},
+	},
 }
+
+var flowSeries = []string{"offered", "goodput", "attempts", "refused", "degraded", "failed"}
 
 type pastPage struct {
 	Subject string
@@ -172,7 +184,8 @@ func showPast(o Options, f *frame, r *http.Request) (string, any) {
 	if o.History == nil || len(v.Subject) > longestSubject {
 		return "", nil
 	}
-	for _, p := range plotted {
+	kind, _, _ := strings.Cut(v.Subject, ":")
+	for _, p := range plotted[kind] {
 		one := o.past(f.Now, v.Subject, p.Series, q.Get("range"))
 		if len(one.Rows) > 0 || one.Failed != "" {
 			v.Plots = append(v.Plots, titled{p.Title, one})

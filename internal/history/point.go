@@ -33,12 +33,14 @@ func MostPoints() int64 {
 	return most
 }
 
-// Changed returns the points that have changed since they were last saved.
-func (h *History) Changed() []Point {
+// Changed returns points that have changed since they were last saved, and no more
+// than most at once, so that the history is not held for long; the next come when
+// these are saved.
+func (h *History) Changed(most int) []Point {
 	var out []Point
 	for l := range levels {
 		for i, s := range h.slots[l] {
-			if s.covered > 0 && s.changes != s.saved {
+			if s.covered > 0 && s.changes != s.saved && len(out) < most {
 				out = append(out, Point{Level: l, Step: s.step, Body: h.encode(l, int64(i)), changes: s.changes})
 			}
 		}

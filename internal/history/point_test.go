@@ -17,7 +17,7 @@ func TestRestore(t *testing.T) {
 	saved := map[[2]int64]Point{}
 	var order []Point
 	save := func() int {
-		ps := r.h.Changed()
+		ps := r.h.Changed(1e9)
 		for _, p := range ps {
 			saved[[2]int64{int64(p.Level), p.Step}] = p
 		}
@@ -45,7 +45,7 @@ func TestRestore(t *testing.T) {
 	}
 	// What comes in between is not taken for saved.
 	r.second(something)
-	ps := r.h.Changed()
+	ps := r.h.Changed(1e9)
 	r.second(something)
 	r.h.Saved(ps)
 	if n := save(); n != 3 {
@@ -72,7 +72,7 @@ func TestRestore(t *testing.T) {
 	if a, b := r.h.Totals(r.now), back.Totals(r.now); !reflect.DeepEqual(a, b) {
 		t.Errorf("totals %+v, before %+v", b, a)
 	}
-	if ps := back.Changed(); len(ps) != 0 {
+	if ps := back.Changed(1e9); len(ps) != 0 {
 		t.Errorf("%d restored points count as changed", len(ps))
 	}
 	r.h = back // it goes on in the same steps
@@ -82,32 +82,38 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// full is a history of seven days with so many names.
+// full is a history of seven days with so many names, added no finer than it is kept.
 func full(workloads, targets int) *rig {
 	r := newRig()
-	for range 7 * 24 * 360 {
+	end := r.now.Add(7 * 24 * time.Hour)
+	for r.now.Before(end) {
+		lasted := 10 * time.Second
+		switch left := end.Sub(r.now); {
+		case left > 24*time.Hour:
+			lasted = 10 * time.Minute
+		case left > 2*time.Hour:
+			lasted = time.Minute
+		}
 		for i := range workloads {
-			for range 3 {
-				r.tally.Request(&event.Request{Workload: fmt.Sprintf("workload-%03d", i), Content: time.Duration(100+i*40) * time.Millisecond, Attempts: 1})
+			name := fmt.Sprintf("workload-%03d", i)
+			for range int(lasted/time.Second) / 10 {
+				r.tally.Request(&event.Request{Workload: name, Content: time.Duration(100+i*40) * time.Millisecond, Attempts: 1})
 			}
-			r.tally.Attempt(&event.Attempt{Workload: fmt.Sprintf("workload-%03d", i), Target: fmt.Sprintf("azure-sweden-%03d/gpt-5", i%targets)})
+			r.tally.Attempt(&event.Attempt{Workload: name, Target: fmt.Sprintf("azure-sweden-%03d/gpt-5", i%targets)})
 		}
 		for i := range targets {
 			r.tally.Breaker(fmt.Sprintf("azure-sweden-%03d/gpt-5", i), i%4)
 		}
-		r.h.Add(r.now, 10*time.Second, r.tally)
-		r.now = r.now.Add(10 * time.Second)
+		r.h.Add(r.now, lasted, r.tally)
+		r.now = r.now.Add(lasted)
 	}
 	return r
 }
 
 // TestSize states what 7 days of 50 workloads and 20 targets take.
 func TestSize(t *testing.T) {
-	if testing.Short() {
-		t.Skip("60,480 steps")
-	}
 	r := full(50, 20)
-	points := r.h.Changed()
+	points := r.h.Changed(1e9)
 	bytes, cells := 0, 0
 	for _, p := range points {
 		bytes += len(p.Body)
@@ -124,7 +130,7 @@ func TestSize(t *testing.T) {
 	for _, back := range []time.Duration{2 * time.Hour, 24 * time.Hour, 7 * 24 * time.Hour} {
 		a := answer(t, r.h, r.now, Query{From: r.now.Add(-back), Series: []string{"offered"}})
 		for i, v := range a.Series[0].Values {
-			if !is(v, 15) {
+			if !is(v, 5) {
 				t.Fatalf("%v back, point %d of %d: %s", back, i, len(a.At), show(v))
 			}
 		}
@@ -135,7 +141,7 @@ func TestSize(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	r := newRig()
 	r.run(20*time.Second, func(t *Tally) { good(t, "suite", "a/m") })
-	for _, p := range r.h.Changed() {
+	for _, p := range r.h.Changed(1e9) {
 		f.Add(p.Body)
 		f.Add(p.Body[:len(p.Body)-1])
 	}
@@ -145,7 +151,7 @@ func FuzzDecode(f *testing.F) {
 		h := New()
 		if h.Restore([]Point{{Level: 1, Step: 7, Body: body}}) == 0 {
 			h.slots[1][7].changes++
-			if n := len(h.Changed()); n != 1 {
+			if n := len(h.Changed(1e9)); n != 1 {
 				t.Errorf("%d points", n)
 			}
 		}

@@ -15,7 +15,10 @@ const looks = {
   in_flight: [['#0072b2', '#56b4e9'], []],
   queued: [['#b35900', '#e69f00'], [8, 4]],
   memory: [['#0072b2', '#56b4e9'], []],
-  first_content: [['#0072b2', '#56b4e9'], []],
+  first_content_p50: [['#0072b2', '#56b4e9'], []],
+  first_content_p95: [['#b35900', '#e69f00'], [8, 4]],
+  amplification_in: [['#b35900', '#e69f00'], []],
+  amplification_out: [['#0072b2', '#56b4e9'], [8, 4]],
 };
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -26,7 +29,7 @@ function say(unit, v) {
   if (unit === 'per_second') return `${short(v)}/s`;
   if (unit === 'bytes') return v >= 1 << 20 ? `${(v / (1 << 20)).toFixed(1)} MiB` : `${(v / 1024).toFixed(1)} KiB`;
   if (unit === 'seconds') return v < 10 ? `${Math.round(v * 1000)} ms` : `${v.toFixed(1)} s`;
-  if (unit === 'ratio') return `${(100 * v).toFixed(1)} %`;
+  if (unit === 'ratio') return v.toFixed(2);
   return short(v);
 }
 
