@@ -14,6 +14,7 @@ import (
 	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/history"
 	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/steer"
 	"github.com/hourthree/hourthree/internal/watch"
 	"github.com/hourthree/hourthree/internal/workload"
 )
@@ -36,6 +37,7 @@ type State struct {
 	Targets   []route.State    `json:"targets"`
 	Workloads []workload.State `json:"workloads"`
 	Changes   []Change         `json:"changes"` // the last ones, newest first
+	Actions   []steer.Action   `json:"actions"` // in force, likewise
 }
 
 // ModelState is one public model and where it may go.
@@ -43,6 +45,7 @@ type ModelState struct {
 	Name     string   `json:"name"`
 	Targets  []string `json:"targets"`
 	Degraded string   `json:"degraded,omitempty"`
+	Pinned   string   `json:"pinned,omitempty"` // the one target that an operator has its requests go to
 }
 
 // Options are what the listener shows.
@@ -101,8 +104,7 @@ func Handler(o Options) http.Handler {
 	if o.Totals != nil {
 		mux.HandleFunc("GET /api/v1/history/totals", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Totals(time.Now())) })
 	}
-	mux.HandleFunc("PUT /api/v1/workloads/{name}/quarantine", o.lane)
-	mux.HandleFunc("DELETE /api/v1/workloads/{name}/quarantine", o.lane)
+	o.steering(mux)
 	if o.Incidents != nil {
 		for _, path := range []string{"/incidents", "/incidents/", "/api/incidents", "/api/incidents/"} {
 			mux.Handle(path, o.Incidents)

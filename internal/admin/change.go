@@ -12,15 +12,16 @@ import (
 	"unicode"
 
 	"github.com/hourthree/hourthree/internal/access"
+	"github.com/hourthree/hourthree/internal/steer"
 )
 
 // Change is something that was changed while the router ran: who did it, what,
-// and why.
+// and why. The audit log says more of it.
 type Change struct {
 	At   time.Time `json:"at"`
 	Who  string    `json:"who"`
-	What string    `json:"what"` // quarantine, release, note, configuration
-	// Subject is the workload or the configuration that it concerns.
+	What string    `json:"what"` // the kind of an action, replace, undo, resume, expire, end, release, note, configuration
+	// Subject is what it concerns.
 	Subject string `json:"subject"`
 	Why     string `json:"why,omitempty"`
 }
@@ -31,12 +32,21 @@ type Quarantine struct {
 	Share *float64 `json:"share"`
 	Who   string   `json:"who"`
 	Why   string   `json:"why"`
+	By    By       `json:"-"`
 }
 
 // Steering is what an operator may change.
 type Steering struct {
 	// Quarantine moves a workload to the quarantine lane, Release back.
 	Quarantine, Release func(workload string, q Quarantine) error
+
+	// Order puts an action in force, Undo takes one back; the errors are of
+	// steer.Problem. Actions lists them, Audit the lines of the audit log below an ID,
+	// or from the newest for 0. What is nil is not served.
+	Order   func(steer.Order, By) (steer.Taken, error)
+	Undo    func(id string, by By, why string) (steer.Undone, error)
+	Actions func(now time.Time) Actions
+	Audit   func(before int64, most int) ([]steer.Entry, error)
 }
 
 // ErrUnknown says that there is no such workload.
@@ -65,7 +75,7 @@ func order(w http.ResponseWriter, r *http.Request, into any) bool {
 // lane serves PUT and DELETE of a workload's quarantine.
 func (s Steering) lane(w http.ResponseWriter, r *http.Request) {
 	var q Quarantine
-	if !order(w, r, &q) {
+	if !operates(w, r) || !order(w, r, &q) {
 		return
 	}
 	move := s.Quarantine
@@ -76,7 +86,7 @@ func (s Steering) lane(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, fmt.Sprintf("share: %v is not between 0 and 1.", *q.Share))
 		return
 	}
-	q.Who, q.Why = asker(r, q.Who), line(q.Why)
+	q.By, q.Why = byOf(r, q.Who), line(q.Why)
 	name := r.PathValue("name")
 	switch err := move(name, q); {
 	case errors.Is(err, ErrUnknown):

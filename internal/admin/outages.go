@@ -19,7 +19,7 @@ type External struct {
 // change serves POST of a change.
 func (o Options) change(w http.ResponseWriter, r *http.Request) {
 	var c External
-	if !order(w, r, &c) {
+	if !operates(w, r) || !order(w, r, &c) {
 		return
 	}
 	now := time.Now()

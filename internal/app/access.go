@@ -12,6 +12,7 @@ import (
 
 	"github.com/hourthree/hourthree/internal/access"
 	"github.com/hourthree/hourthree/internal/config"
+	"github.com/hourthree/hourthree/internal/steer"
 )
 
 // newGuard makes what stands in front of the operator's listener.
@@ -19,14 +20,15 @@ func (a *App) newGuard() *access.Guard {
 	return access.New(access.Options{Noted: a.noted, Denied: a.metrics.Denied, Dial: a.opt.Network.Dial})
 }
 
-// noted writes down who signed in and out and who was denied. The log is the
-// record of it; there is no secret in a note.
+// noted writes down who signed in and out and who was denied, in the log and in the
+// audit log; there is no secret in a note.
 func (a *App) noted(n access.Note) {
 	level := a.log.Info
 	if n.What == access.Denied {
 		level = a.log.Warn
 	}
 	level(n.What, "component", "access", "who", n.Who.Name, "role", string(n.Who.Role), "via", n.Who.Via, "from", n.From, "why", n.Why, "not_noted_before", n.Missed)
+	a.audit(steer.Entry{At: n.At, Who: n.Who.Name, Role: string(n.Who.Role), Via: n.Who.Via, What: n.What, Subject: n.From, Why: n.Why})
 }
 
 // accessOf is who may do what by a configuration.

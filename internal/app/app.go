@@ -42,6 +42,7 @@ import (
 	"github.com/hourthree/hourthree/internal/mcpserver"
 	"github.com/hourthree/hourthree/internal/otlp"
 	"github.com/hourthree/hourthree/internal/route"
+	"github.com/hourthree/hourthree/internal/steer"
 	"github.com/hourthree/hourthree/internal/store"
 	"github.com/hourthree/hourthree/internal/telemetry"
 	"github.com/hourthree/hourthree/internal/watch"
@@ -115,6 +116,8 @@ type App struct {
 	refused  atomic.Pointer[string]
 	current  atomic.Pointer[loaded]
 	lanes    lanes
+	steering *steering
+	journal  *journal
 
 	guard       *access.Guard
 	certificate *certificate // nil without TLS
@@ -140,7 +143,7 @@ type loaded struct {
 
 // New reads the configuration and opens the listeners. Nothing is served yet.
 func New(opt Options) (_ *App, err error) {
-	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr)}
+	a := &App{opt: opt, start: time.Now(), lines: telemetry.NewLog(opt.Stderr), steering: newSteering(), journal: newJournal()}
 	a.log = slog.New(slog.NewJSONHandler(a.lines, nil))
 	if a.opt.Network.Listen == nil {
 		a.opt.Network.Listen = net.Listen
@@ -182,6 +185,9 @@ func New(opt Options) (_ *App, err error) {
 	telemetry.Gauges(reg, a.reading)
 	a.exports(reg)
 	telemetry.StoreErrors(reg, a.store.Failures)
+	if err := a.restore(); err != nil {
+		return nil, err
+	}
 	if err := a.take(l); err != nil {
 		return nil, err
 	}
@@ -241,7 +247,7 @@ func (a *App) take(l *loaded) error {
 	if err := a.admit(l.config); err != nil {
 		return err
 	}
-	a.gateway.Use(s)
+	a.serveFrom(s)
 	a.watch.Use(topology(a.builder.list(), s))
 	a.gateway.Line.Reconfigure(queueOf(l.config))
 	a.gateway.Ledger.SetLimit(memoryLimit(l.config))
@@ -283,10 +289,11 @@ func (a *App) Reload() error {
 		reason := err.Error()
 		a.refused.Store(&reason)
 		a.log.Error("configuration refused, the old one stays", "component", "config", "reason", reason)
+		a.audit(steer.Entry{At: time.Now(), Who: byRouter, What: "configuration", Subject: a.opt.ConfigPath, Why: "refused: " + bounded(reason)})
 		return err
 	}
 	a.refused.Store(nil)
-	a.changed(admin.Change{At: time.Now(), Who: "operator", What: "configuration", Subject: l.id, Why: "reload of " + l.source})
+	a.changed(steer.Entry{At: time.Now(), Who: "operator", What: "configuration", Subject: l.id, Why: "reload of " + l.source}, detect.Change{What: "configuration " + l.id})
 	return nil
 }
 
@@ -320,7 +327,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady, Access: a.guard, Steering: admin.Steering{Quarantine: a.Quarantine, Release: a.Release},
+			State: a.state, Limits: a.limits, Outages: a.watch.Report, Changed: a.watch.Tell, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady, Access: a.guard, Steering: a.steeringAPI(),
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
 			Incidents: library.Handler(a.incidents, library.Options{Failed: unread}),
 			MCP:       mcpserver.Handler(a.tools(a.incidents), unread),
@@ -330,6 +337,8 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.serve(a.clients, netutil.LimitListener(client, maxConns))
 	a.serve(a.admins, operators)
+	a.journal.start(a.unwritten)
+	a.audit(steer.Entry{At: time.Now(), Who: byRouter, What: "configuration", Subject: a.current.Load().id, Why: "start " + a.current.Load().source})
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stopPoll = cancel
 	a.wg.Go(func() { a.poll(ctx) })
@@ -382,6 +391,7 @@ func (a *App) poll(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			a.builder.poll(now)
+			a.expire(now)
 			a.judge(now)
 			a.watch.Poll(now)
 			a.past.poll(now, a.reading)
@@ -441,6 +451,7 @@ func (a *App) Stop() error {
 		a.export.Close()
 	}
 	a.lastPoints(time.Now())
+	a.journal.stop()
 	a.closeStore()
 	a.log.Info("stopped", "component", "app")
 	a.flush()

@@ -9,6 +9,6 @@ import (
 // dashboard makes the pages of the operator's listener from what the rooms know.
 func (a *App) dashboard() http.Handler {
 	return dashboard.Handler(dashboard.Options{
-		State: a.state, Limits: a.limits, Outages: a.watch.Report, History: a.past.answers(), Totals: a.past.sums(), Incidents: true,
+		State: a.state, Limits: a.limits, Outages: a.watch.Report, Actions: a.actions, Audit: a.entries, History: a.past.answers(), Totals: a.past.sums(), Incidents: true,
 	})
 }

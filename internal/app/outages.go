@@ -1,7 +1,6 @@
 package app
 
 import (
-	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/incident"
@@ -45,18 +44,4 @@ func topology(targets []*route.Target, s *gateway.Snapshot) detect.Topology {
 		model(p.Model)
 	}
 	return t
-}
-
-// tell makes a change known to those who look for causes.
-func (a *App) tell(c admin.Change) {
-	told := detect.Change{At: c.At, What: c.What, By: c.Who}
-	switch c.What {
-	case "note":
-		return
-	case "configuration":
-		told.What += " " + c.Subject
-	default:
-		told.Scope = c.Subject
-	}
-	a.watch.Tell(told)
 }

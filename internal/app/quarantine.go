@@ -3,50 +3,29 @@ package app
 import (
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/admin"
+	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/repeat"
+	"github.com/hourthree/hourthree/internal/steer"
 	"github.com/hourthree/hourthree/internal/workload"
 )
 
 const (
 	// judgeEvery is how often the rule looks at the workloads.
 	judgeEvery = 10 * time.Second
-	// maxChanges is how many changes are kept; the log has all of them.
-	maxChanges = 200
 	byRule     = "rule"
+	// unsaid is the reason of a quarantine for which none was given.
+	unsaid = "no reason was given"
 )
 
-// lanes moves workloads between lanes and remembers who did so and why.
+// lanes is what the rule that moves workloads between lanes goes by. It belongs to the
+// poller.
 type lanes struct {
-	mu      sync.Mutex
-	watch   repeat.Watch
-	judged  time.Time
-	shed    int64 // requests refused for want of room, when last judged
-	changes []admin.Change
-}
-
-// changed notes a change, in the log too.
-func (a *App) changed(c admin.Change) {
-	a.log.Warn("changed", "component", "admin", "who", c.Who, "what", c.What, "subject", c.Subject, "why", c.Why)
-	a.tell(c)
-	a.lanes.mu.Lock()
-	defer a.lanes.mu.Unlock()
-	a.lanes.changes = append(a.lanes.changes, c)
-	if extra := len(a.lanes.changes) - maxChanges; extra > 0 {
-		a.lanes.changes = slices.Delete(a.lanes.changes, 0, extra)
-	}
-}
-
-// changes lists them, newest first.
-func (a *App) changes() []admin.Change {
-	a.lanes.mu.Lock()
-	defer a.lanes.mu.Unlock()
-	list := slices.Clone(a.lanes.changes)
-	slices.Reverse(list)
-	return list
+	watch  repeat.Watch
+	judged time.Time
+	shed   int64 // requests refused for want of room, when last judged
 }
 
 func (a *App) workload(name string) *workload.Workload {
@@ -57,39 +36,52 @@ func (a *App) workload(name string) *workload.Workload {
 	return nil
 }
 
-// Quarantine moves a workload to the lane that keeps it away from the others,
-// from its next request on.
+// Quarantine moves a workload to the lane that keeps it away from the others, from its
+// next request on: an action like the others.
 func (a *App) Quarantine(name string, q admin.Quarantine) error {
-	w := a.workload(name)
-	if w == nil {
+	if q.Why == "" {
+		q.Why = unsaid
+	}
+	_, err := a.Order(steer.Order{Kind: steer.Quarantine, Subject: name, Share: q.Share, Why: q.Why}, q.By)
+	var p steer.Problem
+	if errors.As(err, &p) && p.Is == steer.Unknown {
 		return admin.ErrUnknown
 	}
-	share := workload.LaneShare
-	if q.Share != nil {
-		share = *q.Share
-	}
-	now := time.Now()
-	a.move(w, workload.Placement{Share: share, Since: &now, By: q.Who, Why: q.Why})
-	return nil
+	return err
 }
 
-// Release moves it back.
+// Release moves it back, whoever has moved it.
 func (a *App) Release(name string, q admin.Quarantine) error {
 	w := a.workload(name)
 	if w == nil {
 		return admin.ErrUnknown
 	}
-	if w.Release().Lane != workload.Quarantine {
+	if q.Why == "" {
+		q.Why = unsaid
+	}
+	ordered := false
+	for held := a.heldBy(name); held != ""; held = a.heldBy(name) { // each may bring back the one before it
+		if _, err := a.undo(held, q.By, q.Why, "release"); err != nil {
+			return err
+		}
+		ordered = true
+	}
+	if w.Release().Lane != workload.Quarantine && !ordered {
 		return errors.New("the workload " + name + " is not in quarantine")
 	}
-	a.changed(admin.Change{At: time.Now(), Who: q.Who, What: "release", Subject: name, Why: q.Why})
+	if ordered { // which is noted
+		return nil
+	}
+	a.changed(steer.Entry{At: time.Now(), Who: q.By.Name, Role: q.By.Role, Via: q.By.Via, What: "release", Subject: name, Why: q.Why},
+		detect.Change{What: "release", Scope: name})
 	return nil
 }
 
-func (a *App) move(w *workload.Workload, p workload.Placement) {
-	p.Lane, p.Demand = workload.Quarantine, w.Traffic(*p.Since).Demand()
-	w.Move(p)
-	a.changed(admin.Change{At: *p.Since, Who: p.By, What: "quarantine", Subject: w.Name(), Why: p.Why})
+// heldBy is the action that holds a workload in quarantine, "" for none.
+func (a *App) heldBy(name string) string {
+	a.steering.mu.Lock()
+	defer a.steering.mu.Unlock()
+	return a.steering.lanes[name].action
 }
 
 // judge lets the rule look at the workloads.
@@ -116,23 +108,23 @@ func (a *App) judge(now time.Time) {
 
 // follow does what the rule has decided, unless an operator was faster.
 func (a *App) follow(now time.Time, w *workload.Workload, seen workload.Placement, m repeat.Move, share float64) {
-	c := admin.Change{At: now, Who: byRule, What: "note", Subject: m.Name, Why: m.Why}
+	e, told := steer.Entry{At: now, Who: byRule, What: "note", Subject: m.Name, Why: m.Why}, detect.Change{Scope: m.Name}
 	switch {
 	case m.Stay:
 	case m.In:
-		c.What = "quarantine"
+		e.What, told.What = "quarantine", "quarantine"
 		if !w.Replace(seen, workload.Placement{
 			Lane: workload.Quarantine, Share: share, Since: &now, By: byRule, ByRule: true, Why: m.Why, Demand: w.Traffic(now).Demand(),
 		}) {
 			return
 		}
 	default:
-		c.What = "release"
+		e.What, told.What = "release", "release"
 		if !w.Replace(seen, workload.Placement{Lane: workload.Normal}) {
 			return
 		}
 	}
-	a.changed(c)
+	a.changed(e, told)
 }
 
 // suspects is what the rule sees of the workloads, and where they are.

@@ -32,9 +32,9 @@ func (a *App) state(now time.Time) admin.State {
 	for _, w := range a.builder.workloadsInForce() {
 		s.Workloads = append(s.Workloads, w.State(now))
 	}
-	snapshot := a.gateway.Snapshot()
+	snapshot, pins := a.unpinned()
 	for name, m := range snapshot.Models {
-		ms := admin.ModelState{Name: name}
+		ms := admin.ModelState{Name: name, Pinned: pins[name]}
 		for _, e := range m.Entries {
 			ms.Targets = append(ms.Targets, e.Spec().Name)
 		}
@@ -47,7 +47,7 @@ func (a *App) state(now time.Time) admin.State {
 		s.Models = append(s.Models, ms)
 	}
 	sortModels(s.Models)
-	s.Changes = a.changes()
+	s.Changes, s.Actions = a.changes(), a.actions(now).InForce
 	return s
 }
 
@@ -55,11 +55,11 @@ func (a *App) state(now time.Time) admin.State {
 func (a *App) reading(now time.Time) telemetry.Reading {
 	r := telemetry.Reading{
 		Reserved: a.gateway.Ledger.Reserved(), MemoryLimit: a.gateway.Ledger.Limit(),
-		InFlight: a.gateway.InFlight(), Queued: a.queued(), Outages: a.watch.Open(),
+		InFlight: a.gateway.InFlight(), Queued: a.queued(), Outages: a.watch.Open(), Actions: a.actionsInForce(now),
 	}
 	for _, t := range a.builder.list() {
 		s := t.State(now)
-		tr := telemetry.TargetReading{Name: s.Name, Phase: s.PhaseNumber, InFlight: s.InFlight, SuccessShare: s.Success, BudgetTokens: s.Budget.Tokens}
+		tr := telemetry.TargetReading{Name: s.Name, Phase: s.PhaseNumber, InFlight: s.InFlight, SuccessShare: s.Success, BudgetTokens: s.Budget.Tokens, Steered: s.Steered}
 		if s.CoolUntil != nil {
 			tr.Cooling = s.CoolUntil.Sub(now).Seconds()
 		}

@@ -28,9 +28,10 @@ type Options struct {
 	Limits  func(now time.Time) admin.Limits
 	Outages func(now time.Time) watch.Report
 	// Actions are the orders in force and those that ended lately.
-	Actions func(now time.Time) []steer.Action
-	// Audit is the end of the audit log, at most so many entries, the newest first.
-	Audit func(most int) ([]steer.Entry, error)
+	Actions func(now time.Time) admin.Actions
+	// Audit is the end of the audit log below an ID, or from the newest for 0: at most
+	// so many entries, the newest first.
+	Audit func(before int64, most int) ([]steer.Entry, error)
 	// Rollout is the newest; without a version there was none.
 	Rollout func(now time.Time) rollout.Status
 	// History and Totals are the past of the router, its targets and its workloads.

@@ -39,8 +39,8 @@ func empty() Options {
 		State:   func(now time.Time) admin.State { return admin.State{At: now} },
 		Limits:  func(time.Time) admin.Limits { return admin.Limits{} },
 		Outages: func(now time.Time) watch.Report { return watch.Report{At: now} },
-		Actions: func(time.Time) []steer.Action { return nil },
-		Audit:   func(int) ([]steer.Entry, error) { return nil, nil },
+		Actions: func(time.Time) admin.Actions { return admin.Actions{} },
+		Audit:   func(int64, int) ([]steer.Entry, error) { return nil, nil },
 		Rollout: func(time.Time) rollout.Status { return rollout.Status{} },
 		History: func(time.Time, history.Query) (history.Answer, error) { return history.Answer{}, nil },
 		Totals:  func(now time.Time) history.Totals { return history.Totals{At: now} },
@@ -117,16 +117,17 @@ func (z size) outages(now time.Time) watch.Report {
 	return watch.Report{At: now, Open: 2, Outages: []watch.Outage{{Outage: open, Similar: alike}, {Outage: unsure}, {Outage: old}}}
 }
 
-func (z size) actions(now time.Time) []steer.Action {
+func (z size) actions(now time.Time) admin.Actions {
 	share, ended := 0.05, now.Add(-time.Minute)
-	return []steer.Action{
+	return admin.Actions{InForce: []steer.Action{
 		{ID: "A-7", Order: steer.Order{Kind: steer.Drain, Subject: "azure-4/gpt-5" + z.suffix, For: "30m", Why: "provider's notice" + z.suffix}, By: "kim" + z.suffix, At: now, Until: now.Add(29 * time.Minute), Undo: `hourthree undo A-7 --why "…"`},
 		{ID: "A-6", Order: steer.Order{Kind: steer.Quarantine, Subject: "suite" + z.suffix, Share: &share, Why: "storm"}, By: "kim", At: now, Until: now.Add(3 * time.Hour), Undo: `hourthree undo A-6 --why "…"`},
+	}, Ended: []steer.Action{
 		{ID: "A-5", Order: steer.Order{Kind: steer.Pin, Subject: "gpt-5", Target: "azure-1/gpt-5", Why: "test"}, By: "kim", At: now.Add(-time.Hour), Until: now, Ended: &ended, EndedBy: "expiry", EndedWhy: "its time was over" + z.suffix},
-	}
+	}}
 }
 
-func (z size) audit(most int) ([]steer.Entry, error) {
+func (z size) audit(_ int64, most int) ([]steer.Entry, error) {
 	var out []steer.Entry
 	for i := range min(most, 12) {
 		out = append(out, steer.Entry{ID: int64(40 - i), At: time.Now(), Who: "kim" + z.suffix, Role: "operate", What: "drain", Subject: "azure-4/gpt-5" + z.suffix, Why: "provider's notice" + z.suffix, Action: "A-7"})

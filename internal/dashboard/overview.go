@@ -127,13 +127,8 @@ func (o Options) actions(now time.Time) (inForce, ended []steer.Action) {
 	if o.Actions == nil {
 		return nil, nil
 	}
-	for _, a := range o.Actions(now) {
-		if a.Ended == nil {
-			inForce = append(inForce, a)
-		} else {
-			ended = append(ended, a)
-		}
-	}
+	all := o.Actions(now)
+	inForce, ended = slices.Clone(all.InForce), slices.Clone(all.Ended)
 	slices.SortStableFunc(inForce, func(a, b steer.Action) int { return a.Until.Compare(b.Until) })
 	slices.SortStableFunc(ended, func(a, b steer.Action) int { return b.Ended.Compare(*a.Ended) })
 	return inForce, ended

@@ -109,7 +109,7 @@ func showActions(o Options, f *frame, _ *http.Request) (string, any) {
 	v.Ended = v.Ended[:min(len(v.Ended), 20)]
 	if o.Audit != nil {
 		var err error
-		if v.Audit, err = o.Audit(mostAudit); err != nil {
+		if v.Audit, err = o.Audit(0, mostAudit); err != nil {
 			v.Failed = err.Error()
 		}
 	}

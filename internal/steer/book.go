@@ -32,6 +32,7 @@ type Book struct {
 	known Known
 	list  []*Action
 	last  int // the number of the newest
+	gone  []string
 }
 
 // NewBook returns an empty one.
@@ -217,8 +218,16 @@ func (b *Book) forget() {
 			return false
 		}
 		extra--
+		b.gone = append(b.gone, a.ID)
 		return true
 	})
+}
+
+// Dropped are the IDs of what is no longer kept, each told once.
+func (b *Book) Dropped() []string {
+	gone := b.gone
+	b.gone = nil
+	return gone
 }
 
 func (b *Book) inForce(now time.Time) (n int) {

@@ -11,7 +11,8 @@ import (
 type Reading struct {
 	Reserved, MemoryLimit int64
 	InFlight, Queued      int64
-	Outages               int // that have not ended
+	Outages               int            // that have not ended
+	Actions               map[string]int // of operators, in force, by kind
 	Targets               []TargetReading
 	Workloads             []WorkloadReading
 }
@@ -22,6 +23,7 @@ type TargetReading struct {
 	Phase        int // 0 closed, 1 ramp, 2 half-open, 3 open
 	InFlight     int
 	SuccessShare float64
+	Steered      string  // what an operator has ordered of it, "" for nothing
 	Cooling      float64 // seconds until the cool-down ends, 0 for none
 	BudgetTokens float64
 }
@@ -41,7 +43,7 @@ type gauges struct {
 
 	phase, calls, share, cooling, budget, amplification *prometheus.Desc
 	reserved, limit, inflight, queue, outages           *prometheus.Desc
-	quarantined, refused, held                          *prometheus.Desc
+	quarantined, refused, held, actions, steered        *prometheus.Desc
 }
 
 // Gauges registers the gauges; read is called on every scrape.
@@ -64,13 +66,15 @@ func Gauges(reg prometheus.Registerer, read func(time.Time) Reading) {
 		refused:       desc("refused_repeats_total", "Repeats of a caller's own retry loop that were refused.", "workload"),
 		held:          desc("workload_memory_bytes", "Bytes of the memory budget that a workload holds.", "workload"),
 		outages:       desc("incidents_open", "Outages that were noticed and are not called over."),
+		actions:       desc("actions_in_force", "Actions of operators in force: drain, force-open, force-closed, quarantine, shed, budget, pin.", "kind"),
+		steered:       desc("target_held", "1 for a target that an operator has drained or whose breaker is held, which its state is not to be read without.", "target"),
 		queue:         desc("queue_length", "Requests waiting for a target's slot."),
 	})
 }
 
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue, g.outages, g.quarantined, g.refused, g.held} {
+	for _, d := range []*prometheus.Desc{g.phase, g.calls, g.share, g.cooling, g.budget, g.amplification, g.reserved, g.limit, g.inflight, g.queue, g.outages, g.quarantined, g.refused, g.held, g.actions, g.steered} {
 		ch <- d
 	}
 }
@@ -86,7 +90,11 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 	put(g.inflight, float64(r.InFlight))
 	put(g.queue, float64(r.Queued))
 	put(g.outages, float64(r.Outages))
+	for kind, n := range r.Actions {
+		put(g.actions, float64(n), kind)
+	}
 	for _, t := range r.Targets {
+		put(g.steered, boolean(t.Steered != ""), t.Name)
 		put(g.phase, float64(t.Phase), t.Name)
 		put(g.calls, float64(t.InFlight), t.Name)
 		put(g.share, t.SuccessShare, t.Name)

@@ -95,7 +95,7 @@ async function order(job, ask, said) {
     let answer = {};
     try { answer = JSON.parse(text); } catch { /* some answers have no body, others are text */ }
     if (!r.ok) return answer.error?.message ?? answer.error ?? (text.trim() || `The router answered ${r.status}.`);
-    said.textContent = answer.id ? `${answer.id}: ${job.kind} ${job.subject}${answer.until ? ` until ${answer.until.slice(11, 19)}` : ''}.` : `Done: ${job.kind} ${job.subject}.`;
+    said.textContent = answer.id ? `${answer.id}: ${job.kind} ${job.subject}${answer.until ? ` until ${answer.until.slice(11, 19)}` : ''}.${(answer.warnings ?? []).map((w) => ` ${w}`).join('')}` : `Done: ${job.kind} ${job.subject}.`;
     return '';
   } catch {
     return 'The router does not answer. It is not known whether it did this: look at Actions before you try again.';

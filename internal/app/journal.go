@@ -1,0 +1,156 @@
+package app
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hourthree/hourthree/internal/admin"
+	"github.com/hourthree/hourthree/internal/detect"
+	"github.com/hourthree/hourthree/internal/steer"
+)
+
+const (
+	// maxChanges is how many changes the state shows; the audit log has all of them.
+	maxChanges = 200
+	// maxUnwritten bounds what waits to be written down.
+	maxUnwritten = 4096
+	// writeWait is how long an operator's request waits for that.
+	writeWait = 5 * time.Second
+)
+
+// errUnwritten says that what was done may be missing from the store.
+var errUnwritten = errors.New("the store has not taken it")
+
+// journal is what was changed while the router runs, and by whom. One goroutine
+// writes it to the store, so that neither a request nor the poller waits for a disk.
+type journal struct {
+	mu     sync.Mutex
+	recent []steer.Entry // the newest last
+	queue  chan job      // closed by stop
+	closed bool
+
+	wg sync.WaitGroup
+}
+
+// job is something to be written, in its turn.
+type job struct {
+	write func() error
+	done  chan error // nil where nobody waits
+}
+
+func newJournal() *journal { return &journal{queue: make(chan job, maxUnwritten)} }
+
+// start writes what comes, until stop. failed hears of what could not be written.
+func (j *journal) start(failed func(error)) {
+	j.wg.Go(func() {
+		for next := range j.queue {
+			err := next.write()
+			if err != nil {
+				failed(err)
+			}
+			if next.done != nil {
+				next.done <- err
+			}
+		}
+	})
+}
+
+// stop writes what is left.
+func (j *journal) stop() {
+	j.mu.Lock()
+	if !j.closed {
+		j.closed = true
+		close(j.queue)
+	}
+	j.mu.Unlock()
+	j.wg.Wait()
+}
+
+// add puts a job in the queue, and reports whether it has a place there.
+func (j *journal) add(next job) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return false
+	}
+	select {
+	case j.queue <- next:
+		return true
+	default:
+		return false
+	}
+}
+
+// wait waits for everything that was added before.
+func (j *journal) wait(write func() error) error {
+	next := job{write: write, done: make(chan error, 1)}
+	if !j.add(next) {
+		return errUnwritten
+	}
+	late := time.NewTimer(writeWait)
+	defer late.Stop()
+	select {
+	case err := <-next.done:
+		return err
+	case <-late.C:
+		return errUnwritten
+	}
+}
+
+// changed notes a change that was made while the router runs: in the log, among the
+// changes of the state, in the audit log, and with the detectors where told says
+// what.
+func (a *App) changed(e steer.Entry, told detect.Change) {
+	a.log.Warn("changed", "component", "admin", "who", e.Who, "what", e.What, "subject", e.Subject, "why", e.Why, "action", e.Action)
+	if told.What != "" {
+		told.At, told.By = e.At, e.Who
+		a.watch.Tell(told)
+	}
+	a.journal.mu.Lock()
+	a.journal.recent = append(a.journal.recent, e)
+	if extra := len(a.journal.recent) - maxChanges; extra > 0 {
+		a.journal.recent = slices.Delete(a.journal.recent, 0, extra)
+	}
+	a.journal.mu.Unlock()
+	a.audit(e)
+}
+
+// audit adds a line to the audit log.
+func (a *App) audit(e steer.Entry) {
+	if !a.journal.add(job{write: func() error { _, err := a.store.Append(e); return err }}) {
+		a.unwritten(errUnwritten)
+	}
+}
+
+// unwritten says that something is missing from the store.
+func (a *App) unwritten(err error) {
+	a.log.Error("what was done is not written down: the log lines have it", "component", "store", "reason", err.Error())
+}
+
+// changes lists the last changes, newest first.
+func (a *App) changes() []admin.Change {
+	a.journal.mu.Lock()
+	defer a.journal.mu.Unlock()
+	list := make([]admin.Change, 0, len(a.journal.recent))
+	for _, e := range slices.Backward(a.journal.recent) {
+		list = append(list, admin.Change{At: e.At, Who: e.Who, What: e.What, Subject: e.Subject, Why: e.Why})
+	}
+	return list
+}
+
+// entries are lines of the audit log below an ID, newest first; those that were
+// written before this was asked are among them.
+func (a *App) entries(before int64, most int) ([]steer.Entry, error) {
+	if err := a.journal.wait(func() error { return nil }); err != nil {
+		a.log.Warn("the audit log is read before all of it is written", "component", "store", "reason", err.Error())
+	}
+	return a.store.Entries(before, most)
+}
+
+// bounded is a reason as it is written down: of a configuration it may be long.
+func bounded(reason string) string {
+	return strings.ToValidUTF8(reason[:min(len(reason), 2000)], "")
+}
