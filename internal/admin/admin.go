@@ -8,6 +8,7 @@ package admin
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/access"
@@ -113,13 +114,26 @@ func Handler(o Options) http.Handler {
 	if o.MCP != nil {
 		mux.Handle("/mcp", o.MCP)
 	}
-	if o.Dashboard != nil {
-		mux.Handle("GET /", o.Dashboard)
-	}
 	if o.Access == nil {
 		o.Access = access.New(access.Options{})
 	}
-	return secure(o.Access.Handler(mux))
+	return secure(o.Access.Handler(o.pages(mux)))
+}
+
+// pages leads to the dashboard what is asked of nothing else here. What belongs to
+// the API keeps its own answers, to a wrong method too.
+func (o Options) pages(mux *http.ServeMux) http.Handler {
+	if o.Dashboard == nil {
+		return mux
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if _, pattern := mux.Handler(r); pattern == "" && reads && !strings.HasPrefix(r.URL.Path, "/api/") {
+			o.Dashboard.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 func data(w http.ResponseWriter, v any) {

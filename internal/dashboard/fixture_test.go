@@ -65,7 +65,7 @@ func (z size) state(now time.Time) admin.State {
 		case 2:
 			t.Phase, t.PhaseNumber, t.Breaker.Share, t.Breaker.Proofs = "ramp", 1, 0.35, 3
 		case 4:
-			t.Drained = true
+			t.Drained, t.Steered = true, route.SteeredDrained
 		}
 		s.Targets = append(s.Targets, t)
 		m.Targets = append(m.Targets, t.Name)

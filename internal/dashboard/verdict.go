@@ -126,15 +126,15 @@ func theirs(s admin.State) *verdict {
 	var worst *verdict
 	most := 0.0
 	for _, m := range s.Models {
-		var bad, drained int
+		var bad, held int
 		var serving []string
 		for _, name := range m.Targets {
 			switch t, ok := states[name]; {
 			case !ok:
 			case down(t):
 				bad++
-				if t.Drained {
-					drained++
+				if t.Steered == route.SteeredDrained || t.Steered == route.SteeredOpen {
+					held++
 				}
 			default:
 				serving = append(serving, name)
@@ -145,9 +145,9 @@ func theirs(s admin.State) *verdict {
 		}
 		most = float64(bad) / float64(len(m.Targets))
 		worst = &verdict{Who: "them", Head: "Them", Path: "/targets", Text: served(m, bad, serving)}
-		if drained == bad {
+		if held == bad {
 			worst.Who, worst.Head = "us", "Us"
-			worst.Text = fmt.Sprintf("%d of %d targets of %s are drained by an operator.", bad, len(m.Targets), m.Name)
+			worst.Text = fmt.Sprintf("%d of %d targets of %s are held back by an operator.", bad, len(m.Targets), m.Name)
 		}
 	}
 	return worst
