@@ -2,9 +2,8 @@
 // finds, what the browser complains of, what is asked of other hosts, whether the
 // page is wider than the window, what it says. Then does what an operator does: waits
 // for an update, drains a target with the keyboard alone, reads without scripts.
-// Takes {url, paths, views: [{width, scheme}], pictures, drain, live} as JSON on
-// standard input; pictures is a folder, drain a target's name, live an expression
-// that changes while the page is open.
+// Takes {url, paths, views: [{width, scheme}], pictures, live, drain, bare} as JSON on
+// standard input; pictures is a folder, drain a target's name, bare a path.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -135,7 +134,7 @@ async function bare(path) {
 
 const out = { pages: [] };
 try {
-  for (const path of job.paths) for (const view of job.views) out.pages.push(await look(path, view));
+  for (const path of job.paths ?? []) for (const view of job.views) out.pages.push(await look(path, view));
   if (job.live) out.live = await live();
   if (job.drain) out.drain = await drain(job.drain);
   if (job.bare) out.bare = await bare(job.bare);
