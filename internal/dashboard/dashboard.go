@@ -32,29 +32,39 @@ type Options struct {
 	// Audit is the end of the audit log below an ID, or from the newest for 0: at most
 	// so many entries, the newest first.
 	Audit func(before int64, most int) ([]steer.Entry, error)
-	// Rollout is the newest; without a version there was none.
-	Rollout func(now time.Time) rollout.Status
+	// Rollout is the newest; ok is false where there was none.
+	Rollout func(now time.Time) (s rollout.Status, ok bool)
 	// History and Totals are the past of the router, its targets and its workloads.
 	History func(now time.Time, q history.Query) (history.Answer, error)
 	Totals  func(now time.Time) history.Totals
 	// Objectives are how the service level objectives stand.
-	Objectives func(now time.Time) []Objective
+	Objectives func() []Objective
 	// Incidents says that the library is served beside the dashboard.
 	Incidents bool
 }
 
 // Objective is a service level objective with how fast its error budget burns.
 type Objective struct {
-	Name   string
-	Target float64 // share of requests that are to succeed, 0 to 1
-	Now    float64 // share that did, over Window
-	Window time.Duration
-	// Left is the share of the error budget that is left, below 0 once it is spent.
+	Name      string
+	Of        string  // the model or workload that it is of, "" for everything
+	Target    float64 // share of requests that is to succeed, 0 to 1
+	Window    string
+	Good, Bad int64 // requests of the window
+	// Left is the share of the error budget that is left, below 0 once it is overspent.
 	Left float64
-	// Burn is how many times too fast the budget is spent now: 1 uses it up exactly
-	// at the end of its window.
-	Burn   float64
-	Firing bool
+	// Burn is how many times too fast the budget goes over the shortest window: 1 uses
+	// it up exactly at the end of its own.
+	Burn float64
+	// Burning is page or ticket while it is worth one.
+	Burning string
+}
+
+// Share is that of the requests that succeeded, of none all.
+func (o Objective) Share() float64 {
+	if o.Good+o.Bad == 0 {
+		return 1
+	}
+	return float64(o.Good) / float64(o.Good+o.Bad)
 }
 
 // Handler serves the pages, below whatever it is mounted at: its paths are absolute.

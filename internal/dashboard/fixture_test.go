@@ -41,7 +41,7 @@ func empty() Options {
 		Outages: func(now time.Time) watch.Report { return watch.Report{At: now} },
 		Actions: func(time.Time) admin.Actions { return admin.Actions{} },
 		Audit:   func(int64, int) ([]steer.Entry, error) { return nil, nil },
-		Rollout: func(time.Time) rollout.Status { return rollout.Status{} },
+		Rollout: func(time.Time) (rollout.Status, bool) { return rollout.Status{}, false },
 		History: func(time.Time, history.Query) (history.Answer, error) { return history.Answer{}, nil },
 		Totals:  func(now time.Time) history.Totals { return history.Totals{At: now} },
 	}
@@ -135,7 +135,7 @@ func (z size) audit(_ int64, most int) ([]steer.Entry, error) {
 	return out, nil
 }
 
-func (z size) rollout(now time.Time) rollout.Status {
+func (z size) rollout(now time.Time) (rollout.Status, bool) {
 	next := now.Add(4 * time.Minute)
 	return rollout.Status{
 		Version: "c-a1" + z.suffix, Before: "c-9f", State: rollout.Baking, Stage: 1, Stages: []rollout.Stage{{Share: 0.01}, {Share: 0.1, Regions: []string{"westeurope" + z.suffix}}, {Share: 0.5}, {Share: 1}},
@@ -146,11 +146,11 @@ func (z size) rollout(now time.Time) rollout.Status {
 			{Name: "first_content", Candidate: 0.412, Control: 0.398, N: 213, M: 2041, Verdict: rollout.Insufficient, Text: "too few"},
 		},
 		Diff: []string{"defaults.retries.ratio: 0.1 -> 0.5" + z.suffix}, Timeline: []rollout.Moment{{At: now, What: "stage 2 begins", By: "kim" + z.suffix}},
-	}
+	}, true
 }
 
-func (z size) objectives(time.Time) []Objective {
-	return []Objective{{Name: "availability" + z.suffix, Target: 0.995, Now: 0.96, Window: time.Hour, Left: 0.41, Burn: 8, Firing: true}}
+func (z size) objectives() []Objective {
+	return []Objective{{Name: "availability" + z.suffix, Of: "gpt-5" + z.suffix, Target: 0.995, Good: 960, Bad: 40, Window: "720h", Left: 0.41, Burn: 8, Burning: "page"}}
 }
 
 func (z size) history(now time.Time, q history.Query) (history.Answer, error) {

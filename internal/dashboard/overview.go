@@ -67,12 +67,12 @@ func showOverview(o Options, f *frame, r *http.Request) (string, any) {
 	}
 	v.Actions, _ = o.actions(f.Now)
 	if o.Rollout != nil {
-		if s := o.Rollout(f.Now); s.Version != "" {
+		if s, ok := o.Rollout(f.Now); ok {
 			v.Rollout = &s
 		}
 	}
 	if o.Objectives != nil {
-		v.Objectives = o.Objectives(f.Now)
+		v.Objectives = o.Objectives()
 	}
 	if f.State.Limit > 0 {
 		v.Full = float64(f.State.Reserved) / float64(f.State.Limit)

@@ -14,12 +14,15 @@ import (
 
 type rolloutPage struct {
 	rollout.Status
-	Can bool
+	Known    bool
+	Can      bool // it can be promoted or halted
+	CanRetry bool
 }
 
 func showRollout(o Options, f *frame, _ *http.Request) (string, any) {
-	s := o.Rollout(f.Now)
-	return "Rollout", rolloutPage{s, f.May && s.State == rollout.Baking}
+	s, ok := o.Rollout(f.Now)
+	stopped := s.State == rollout.Halted || s.State == rollout.Reverted
+	return "Rollout", rolloutPage{s, ok, f.May && s.State == rollout.Baking, f.May && stopped}
 }
 
 // Done reports that a stage is behind, On that it is the one that is watched.

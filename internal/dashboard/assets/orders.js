@@ -10,7 +10,8 @@ const texts = {
   undo: ['Undo', 'is taken back.', ['why']],
   lane: ['Quarantine', 'keeps a share of concurrency and memory until it is released.', ['share', 'why']],
   release: ['Release', 'leaves quarantine.', ['why']],
-  promote: ['Promote', 'serves every request at once.', ['why']],
+  promote: ['Promote', 'goes to the next stage now.', ['why']],
+  retry: ['Roll out again', 'begins again at the first stage.', ['why']],
   halt: ['Halt', 'is stopped; everything goes back to the version before.', ['why']],
 };
 
@@ -87,6 +88,7 @@ async function order(job, ask, said) {
     lane: ['PUT', `/api/v1/workloads/${encodeURIComponent(job.subject)}/quarantine`, { why: ask.why, share: ask.share }],
     release: ['DELETE', `/api/v1/workloads/${encodeURIComponent(job.subject)}/quarantine`, { why: ask.why }],
     promote: ['POST', '/api/v1/rollout/promote', { why: ask.why }],
+    retry: ['POST', '/api/v1/rollout/retry', { why: ask.why }],
     halt: ['POST', '/api/v1/rollout/halt', { why: ask.why }],
   }[job.kind] ?? ['POST', '/api/v1/actions', { kind: job.kind, subject: job.subject, ...ask }];
   try {
