@@ -52,6 +52,7 @@ func rootCommand() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.AddCommand(serveCommand(), initCommand(), validateCommand(), configCommand(), limitsCommand(), outagesCommand(), quarantineCommand(), whoamiCommand(), drillCommand(), auditCommand(), incidentsCommand(), mcpCommand(), versionCommand())
+	root.AddCommand(steerCommands()...)
 	refuseUnknown(root)
 	return root
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/user"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,7 @@ func quarantineCommand() *cobra.Command {
 		Short: "Move a workload to its own lane in a running router, or back",
 		Long: "Move a workload of a running router to the quarantine lane: a fixed share of\n" +
 			"concurrency and memory, no extra attempts, no repeats. It holds from the next\n" +
-			"request on, without a restart, until --release.",
+			"request on, without a restart, for 4h or until --release. hourthree actions lists it.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return errors.New("name one workload: hourthree quarantine WORKLOAD; hourthree limits lists them")
@@ -51,6 +52,9 @@ func quarantineCommand() *cobra.Command {
 
 // operator is who runs the command.
 func operator() string {
+	if name := os.Getenv("USER"); name != "" {
+		return name
+	}
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}
