@@ -32,6 +32,10 @@ const (
 	crowded  = 0.70
 	// failing is the success share below which a target that answers counts as failing.
 	failing = 0.5
+	// named is the score from which a suspect is said to be the source, and excessive
+	// the part of the excess that makes a workload one while targets fail: callers
+	// whose requests fail at a target are no source.
+	named, excessive = 0.5, 0.2
 	// enough is how many verdicts must be in a target's window to say so.
 	enough = 10
 )
@@ -79,14 +83,15 @@ func blame(s admin.State, o watch.Outage) verdict {
 		v.Who, v.Head, v.Text = "unverified", "Not shown to be over", o.ID+" is "+o.Words+"."
 		return v
 	}
-	if len(o.Suspects) == 0 {
+	them := theirs(s)
+	if len(o.Suspects) == 0 || o.Suspects[0].Score < named && them == nil {
 		v.Who, v.Head = "unknown", "Not known yet"
 		v.Text = fmt.Sprintf("%s of the requests of %s fail (%s), and nobody stands out as the source.", percent(o.Failing), detect.Names(o.Scope), o.ID)
 		return v
 	}
 	lead := o.Suspects[0]
-	switch lead.Kind {
-	case detect.Workload:
+	switch {
+	case lead.Kind == detect.Workload && (them == nil || lead.Score >= named && lead.Excess >= excessive):
 		v.Who, v.Head = "caller", "A caller"
 		if lead.Excess > 0.01 {
 			v.Text = fmt.Sprintf("%s brings in %s of the excess", lead.Name, percent(lead.Excess))
@@ -98,13 +103,13 @@ func blame(s admin.State, o watch.Outage) verdict {
 		}
 	default:
 		v.Who, v.Head = "them", "Them"
-		if t := theirs(s); t != nil {
-			v.Text = strings.TrimSuffix(t.Text, ".")
+		if them != nil {
+			v.Who, v.Head, v.Text = them.Who, them.Head, strings.TrimSuffix(them.Text, ".")
 		} else {
 			v.Text = fmt.Sprintf("%s of the calls at %s fail, elsewhere %s", percent(lead.Inside), lead.Subject, percent(lead.Outside))
 		}
 	}
-	v.Text += fmt.Sprintf(" (%s, score %.2f).", o.ID, lead.Score)
+	v.Text += fmt.Sprintf(" (%s, suspect %s, score %.2f).", o.ID, lead.Subject, lead.Score)
 	if len(o.Changes) > 0 && o.Changes[0].Score > lead.Score {
 		v.Also = append(v.Also, fmt.Sprintf("A change: %s came before the onset, score %.2f.", o.Changes[0].Name, o.Changes[0].Score))
 	}

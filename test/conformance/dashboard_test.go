@@ -131,7 +131,13 @@ func TestDashboard(t *testing.T) {
 		"models": conf{"gpt-5": conf{"targets": []conf{{"provider": "east", "model": "a-1", "order": 1}, {"provider": "east", "model": "a-2", "order": 1}, {"provider": "west", "model": "b-1", "order": 2}}}, "mini": order("east/a-3")},
 	})
 	traffic(t, r, map[string]string{"": "gpt-5", "-batch": "gpt-5", "-suite": "mini"})
-	time.Sleep(20 * time.Second) // of health, which a drop is measured against
+	eventually(t, 2*time.Minute, "enough health for a drop to be measured against", func() bool {
+		n := 0
+		for _, w := range r.state(t).Workloads {
+			n += w.Inbound
+		}
+		return n > 1500
+	})
 	f.bad.Store(true)
 	var noticed struct {
 		Open    int

@@ -128,7 +128,9 @@ class Plot {
 
   // rest has the legend say the newest values while nobody points at others.
   rest() {
-    if (this.plot.cursor.idx == null) this.plot.setLegend({ idx: this.answer.at.length - 1 }, false);
+    setTimeout(() => { // after uPlot has drawn
+      if (this.plot && this.plot.cursor.idx == null) this.plot.setLegend({ idx: this.answer.at.length - 1 }, false);
+    });
   }
 
   options(lines) {
