@@ -68,7 +68,7 @@ func TestPagesShow(t *testing.T) {
 
 // hostile ends every name in the pages: markup, a quote out of an attribute, a turn
 // of the text, and a length without a break.
-var hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>` + "\u202e\u2066\x1b[2J\x00{{.}}" + strings.Repeat("W", 600)
+var hostile = `"><script>alert(1)</script><img src=x onerror=alert(1)>` + "\u202e\u2066\x1b[2J\x00{{.}}" + strings.Repeat("W", longestText)
 
 var tagName = regexp.MustCompile(`^[a-z0-9]+$`)
 
@@ -87,7 +87,7 @@ func TestHostileNames(t *testing.T) {
 				if n.Type == html.TextNode && strings.ContainsAny(n.Data, "\u202e\u2066\x1b\x00") {
 					t.Errorf("%s: text that turns or steers: %q", path, n.Data)
 				}
-				if n.Type == html.TextNode && strings.Contains(n.Data, strings.Repeat("W", longest)) {
+				if n.Type == html.TextNode && strings.Contains(n.Data, strings.Repeat("W", longestText)) {
 					t.Errorf("%s: a name is shown in full: %.80q", path, n.Data)
 				}
 				continue

@@ -17,7 +17,8 @@ import (
 
 // functions are what templates may call.
 var functions = template.FuncMap{
-	"name":    display,
+	"name":    func(v any) string { return display(v, longest) },
+	"text":    func(v any) string { return display(v, longestText) },
 	"key":     key,
 	"clock":   clock,
 	"span":    span,
@@ -38,12 +39,15 @@ var functions = template.FuncMap{
 	"add":     func(a, b int) int { return a + b },
 }
 
-// longest is how many characters of a name are shown.
-const longest = 160
+// longest is how many characters of a name are shown, longestText of a sentence.
+const (
+	longest     = 160
+	longestText = 600
+)
 
-// display is a name as text: without what would turn or hide the text around it, and
-// not longer than a page can bear.
-func display(v any) string {
+// display is a name or a sentence as text: without what would turn or hide the text
+// around it, and not longer than a page can bear.
+func display(v any, most int) string {
 	s := fmt.Sprint(v)
 	s = strings.Map(func(c rune) rune {
 		if unicode.IsPrint(c) {
@@ -51,8 +55,8 @@ func display(v any) string {
 		}
 		return -1
 	}, s)
-	if r := []rune(s); len(r) > longest {
-		return string(r[:longest-1]) + "…"
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
 	}
 	return s
 }
