@@ -3,7 +3,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 # Packages in which goroutines meet.
-CONCURRENT := ./internal/admit ./internal/app ./internal/attempt ./internal/cluster ./internal/gateway \
+CONCURRENT := ./internal/access ./internal/admit ./internal/app ./internal/attempt ./internal/cluster ./internal/gateway \
 	./internal/manifest ./internal/otlp ./internal/provider ./internal/route ./internal/simulate \
 	./internal/telemetry ./internal/watch ./internal/workload
 

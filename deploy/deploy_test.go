@@ -1,5 +1,5 @@
 // Package deploy_test holds what is in deploy to the program it deploys: metrics,
-// configuration, audit, runbooks. What needs promtool or nginx is in
+// configuration, audit, runbooks. What needs Prometheus is in
 // test/conformance.
 package deploy_test
 
@@ -66,6 +66,7 @@ func exported(t *testing.T) described {
 	telemetry.New(d, io.Discard)
 	telemetry.Gauges(d, func(time.Time) telemetry.Reading { return telemetry.Reading{} })
 	telemetry.NewLog(io.Discard).Register(d)
+	telemetry.StoreErrors(d, nil)
 	if len(d) < 25 {
 		t.Fatalf("only %d metrics are described", len(d))
 	}

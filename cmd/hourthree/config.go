@@ -100,7 +100,7 @@ func printProblems(out io.Writer, form string, problems config.Problems) error {
 
 func configCommand() *cobra.Command {
 	c := &cobra.Command{Use: "config", Short: "About the configuration"}
-	c.AddCommand(&cobra.Command{
+	c.AddCommand(hashKeyCommand(), &cobra.Command{
 		Use: "schema", Short: "Print the JSON schema for editors", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := cmd.OutOrStdout().Write(config.Schema())

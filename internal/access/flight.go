@@ -134,17 +134,25 @@ func (g *Guard) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		show(w, http.StatusNotFound, c.form("/", "No provider is configured to sign in with."))
 		return
 	}
-	https := c.secure(r)
-	f, err := g.seal.open(time.Now(), cookieOf(r, signInCookie, https), q.Get("state"))
+	https, now, addr := c.secure(r), time.Now(), addressOf(r.RemoteAddr)
+	if wait, shut := g.wrong.shut(now, addr); shut { // the provider is not asked without end
+		g.opt.Denied(reasonShutOut)
+		w.Header().Set("Retry-After", seconds(wait))
+		show(w, http.StatusTooManyRequests, c.form("/", "Too many sign-ins from this address came to nothing. Try again in "+seconds(wait)+" s."))
+		return
+	}
+	f, err := g.seal.open(now, cookieOf(r, signInCookie, https), q.Get("state"))
 	http.SetCookie(w, cookie(signInCookie, "", https, http.SameSiteLaxMode, 0))
 	var p Person
 	if err == nil {
 		p, err = c.issuer.answered(r, f, q)
 	}
 	if err != nil {
+		g.wrong.failed(now, addr)
 		g.notSignedIn(w, r, c, f.Next, err)
 		return
 	}
+	g.wrong.good(now, addr)
 	g.begin(w, r, c, session{person: p, issuer: c.issuer.id})
 	// A page and not a redirect, as in signInFirst: the provider led here.
 	show(w, http.StatusOK, view{Title: "Signed in", Text: "You are signed in as " + p.Name + ".", Onward: true, Next: within(f.Next)})

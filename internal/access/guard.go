@@ -167,7 +167,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 	pages := g.pages()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := g.now.Load()
-		if c.secure(r) {
+		if c.secure(r) && !local.Host(r.Host) { // it would hold for whatever else this machine serves
 			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		if probes[r.URL.Path] && !c.open() {
@@ -231,11 +231,8 @@ func needed(r *http.Request) Role {
 
 // identify finds who asks, by key or by session.
 func (g *Guard) identify(w http.ResponseWriter, r *http.Request, c *rules) (Person, bool) {
-	if header := r.Header.Get("Authorization"); header != "" {
-		scheme, shown, _ := strings.Cut(header, " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			shown = "" // no key, and no browser sends one by itself
-		}
+	// A browser sends Basic by itself, to a proxy in front for instance: it is no key.
+	if scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
 		k, wait, ok := g.check(r, c, strings.TrimSpace(shown))
 		if !ok {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="hourthree", error="invalid_token"`)

@@ -133,8 +133,10 @@ func TestSession(t *testing.T) {
 		if h := r.ask(asked{url: "https://ops.example.com/", cookies: safe}).Header.Get("Strict-Transport-Security"); h == "" {
 			t.Error("no HSTS over TLS")
 		}
-		if h := r.ask(asked{url: "/", cookies: other}).Header.Get("Strict-Transport-Security"); h != "" {
-			t.Error("HSTS without TLS")
+		for _, at := range []string{"http://ops.example.com/", "https://localhost:8081/"} {
+			if h := r.ask(asked{url: at}).Header.Get("Strict-Transport-Security"); h != "" {
+				t.Errorf("HSTS at %s", at)
+			}
 		}
 		time.Sleep(59 * time.Minute)
 		if got := r.ask(asked{url: "/", cookies: other}).StatusCode; got != 200 {
@@ -206,6 +208,11 @@ func TestReloadEndsSessions(t *testing.T) {
 		}
 	}
 	r := newRig(t, config())
+	// One that began while its key was being taken away.
+	late := r.g.sessions.open(time.Now(), session{person: Person{Name: "alice", Role: Operate, Via: viaSession}, key: digest{1}})
+	if got := r.ask(asked{url: "/", cookies: []*http.Cookie{{Name: sessionCookie, Value: late}}}).StatusCode; got != 401 {
+		t.Errorf("a session of no key: %d", got)
+	}
 	bad := config()
 	bad.Keys[0].Key = "sha256:12"
 	if err := r.g.Use(bad); err == nil || r.ask(asked{url: "/", key: aliceKey}).StatusCode != 200 {

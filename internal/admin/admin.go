@@ -112,7 +112,7 @@ func Handler(o Options) http.Handler {
 		}
 	}
 	if o.MCP != nil {
-		mux.Handle("/mcp", o.MCP)
+		mux.Handle("/mcp", underOwnName(o.MCP))
 	}
 	if o.Access == nil {
 		o.Access = access.New(access.Options{})
@@ -133,6 +133,16 @@ func (o Options) pages(mux *http.ServeMux) http.Handler {
 			return
 		}
 		mux.ServeHTTP(w, r)
+	})
+}
+
+// underOwnName lets a handler that answers to names of this machine alone be asked
+// for under those that the guard in front has let pass.
+func underOwnName(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		own := r.WithContext(r.Context())
+		own.Host = "localhost"
+		next.ServeHTTP(w, own)
 	})
 }
 

@@ -109,3 +109,27 @@ func TestDashboardIsMounted(t *testing.T) {
 		}
 	}
 }
+
+// TestHeaders: nothing is framed or loaded by others, and a handler with scripts of
+// its own says so in its own policy.
+func TestHeaders(t *testing.T) {
+	const own = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'"
+	h := Handler(Options{Metrics: http.NotFoundHandler(), Incidents: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/incidents" {
+			w.Header().Set("Content-Security-Policy", own)
+		}
+		plain(w, http.StatusOK, "x")
+	})})
+	if got := get(t, h, "127.0.0.1", "/incidents").Header(); got.Get("Content-Security-Policy") != own || got.Get("X-Frame-Options") != "DENY" {
+		t.Errorf("%v", got)
+	}
+	got := get(t, h, "127.0.0.1", "/incidents/x").Header()
+	for name, want := range map[string]string{"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Referrer-Policy": "same-origin", "Cache-Control": "no-store"} {
+		if got.Get(name) != want {
+			t.Errorf("%s is %q, want %q", name, got.Get(name), want)
+		}
+	}
+	if csp := got.Get("Content-Security-Policy"); strings.Contains(csp, "script-src") || !strings.Contains(csp, "default-src 'none'") {
+		t.Errorf("%q", csp)
+	}
+}

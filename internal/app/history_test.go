@@ -77,9 +77,9 @@ func TestHistory(t *testing.T) {
 	run(t, setup{upstreams: []*fake{u1}, more: setting}, func(r *rig) {
 		start := time.Now()
 		offered, good := 0, 0
-		until := func(end time.Duration) { // requests come within steps, not where one ends
-			for ; time.Since(start) < end-every/2; time.Sleep(every / 2) {
-				time.Sleep(every / 2)
+		until := func(end time.Duration) { // requests come within steps, and the end does too
+			for at := (time.Since(start) + every - 1).Truncate(every) + every/2; at < end; at += every {
+				time.Sleep(at - time.Since(start))
 				if offered++; r.do(ask{}).status == http.StatusOK {
 					good++
 				}

@@ -222,10 +222,16 @@ func TestIDFollowsSettingsAndKeys(t *testing.T) {
 			p.Headers = map[string]Secret{"X": NewSecret("v")}
 			c.Providers["openai"] = p
 		},
-		"caller":  func(c *Config) { c.Workloads = map[string]Workload{"w": {Keys: []Secret{NewSecret("k")}}} },
-		"timer":   func(c *Config) { c.Defaults.Timeouts.Headers = AutoDuration{Duration(time.Second)} },
-		"memory":  func(c *Config) { c.Memory.Limit = AutoBytes{1} },
-		"targets": func(c *Config) { c.Models["gpt-5"].Targets[0].Weight = 2 },
+		"operator": func(c *Config) { c.Admin.Keys = map[string]AdminKey{"a": {Key: NewSecret("k"), Role: "view"}} },
+		"operator's key": func(c *Config) {
+			c.Admin.Keys = map[string]AdminKey{"a": {Key: NewSecret("another"), Role: "view"}}
+		},
+		"provider's client": func(c *Config) { c.Admin.OIDC = &AdminOIDC{} },
+		"its secret":        func(c *Config) { c.Admin.OIDC = &AdminOIDC{ClientSecret: NewSecret("k")} },
+		"caller":            func(c *Config) { c.Workloads = map[string]Workload{"w": {Keys: []Secret{NewSecret("k")}}} },
+		"timer":             func(c *Config) { c.Defaults.Timeouts.Headers = AutoDuration{Duration(time.Second)} },
+		"memory":            func(c *Config) { c.Memory.Limit = AutoBytes{1} },
+		"targets":           func(c *Config) { c.Models["gpt-5"].Targets[0].Weight = 2 },
 	}
 	seen := []string{c.ID()}
 	for name, change := range changed {

@@ -354,6 +354,7 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, path string, tag reflect.S
 		d.note(n, Problem{Path: path, Message: "must be a list", Hint: "put it in [ ]"})
 		return
 	}
+	v.SetZero() // what is said replaces a default
 	for i, item := range n.Content {
 		if d.nodes > maxNodes {
 			return

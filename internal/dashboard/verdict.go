@@ -52,7 +52,9 @@ func judge(s admin.State, noticed watch.Report, last *history.Window) verdict {
 	them, us := theirs(s), ours(s, last)
 	slices.SortStableFunc(all, func(a, b verdict) int { return rank(a) - rank(b) })
 	for _, v := range []*verdict{them, us} {
-		if v != nil && !slices.ContainsFunc(all, func(a verdict) bool { return a.Who == v.Who && strings.HasPrefix(a.Text, v.Text) }) {
+		if v != nil && !slices.ContainsFunc(all, func(a verdict) bool {
+			return a.Who == v.Who && strings.HasPrefix(a.Text, strings.TrimSuffix(v.Text, "."))
+		}) {
 			all = append(all, *v)
 		}
 	}

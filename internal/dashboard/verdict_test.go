@@ -62,8 +62,12 @@ func TestVerdict(t *testing.T) {
 		"nobody yet":      {well, caused(detect.Workload, "suite", 0.3, 0.9), nil, "Not known yet", "40 % of the requests of model m fail (O-1), and nobody stands out as the source."},
 		"unverified":      {well, unsure, nil, "Not shown to be over", "O-1 is unverified: traffic at 69 % of onset."},
 	} {
-		if v := judge(c.state, c.noticed, c.last); v.Head != c.head || v.Text != c.text {
+		v := judge(c.state, c.noticed, c.last)
+		if v.Head != c.head || v.Text != c.text {
 			t.Errorf("%s: %s: %s", name, v.Head, v.Text)
+		}
+		if name == "who only fails" && len(v.Also) > 0 {
+			t.Errorf("%s: the same is said twice: %q", name, v.Also)
 		}
 	}
 }

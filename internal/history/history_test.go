@@ -296,6 +296,10 @@ func TestLargest(t *testing.T) {
 	if r.h.workloads.all["w000"] == nil || r.h.workloads.names() != mostWorkloads {
 		t.Error("who has become large is not kept by name")
 	}
+	r.run(5*time.Minute, func(t *Tally) { t.Request(&event.Request{Workload: "slow"}) })
+	if r.h.workloads.all["slow"] == nil {
+		t.Error("who has become large bit by bit is not kept by name")
+	}
 	if _, err := r.h.Answer(r.now, Query{Subject: "workload:w010"}); err == nil {
 		t.Error("who is part of the rest has a past")
 	}

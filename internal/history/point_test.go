@@ -1,8 +1,10 @@
 package history
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,6 +81,29 @@ func TestRestore(t *testing.T) {
 	r.second(something)
 	if got := r.h.Totals(r.now).Windows[0].Known; got != 1 {
 		t.Errorf("%v of the last minute is known", got)
+	}
+	for _, name := range []string{"w0", "w3", "w6"} { // two of which had nothing since
+		if r.h.workloads.all[name] == nil {
+			t.Errorf("%s is forgotten", name)
+		}
+	}
+}
+
+// TestUnread: what was not written by this form, or not whole, is left out.
+func TestUnread(t *testing.T) {
+	r := newRig()
+	r.run(time.Second, func(t *Tally) { good(t, "suite", "a/m") })
+	p := r.h.Changed(1)[0]
+	row := make([]byte, rWidth)
+	for name, body := range map[string][]byte{
+		"another form": append([]byte{version + 1}, p.Body[1:]...), "cut": p.Body[:len(p.Body)-1], "more": append(bytes.Clone(p.Body), 0), "empty": nil,
+		"name cut": slices.Concat([]byte{version, 1}, row, []byte{1, 200, 1, 'x'}), "no time": slices.Concat([]byte{version, 0}, row, []byte{0, 0}),
+		"many": slices.Concat([]byte{version, 1}, row, []byte{0xff, 0xff, 0xff, 0xff, 0x7f}),
+	} {
+		h := New()
+		if n := h.Restore([]Point{p, {Level: p.Level, Step: p.Step + 1, Body: body}}); n != 1 {
+			t.Errorf("%s: %d are unread, want 1", name, n)
+		}
 	}
 }
 

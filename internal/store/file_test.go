@@ -151,6 +151,20 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// TestAsideWithItsLog: what SQLite has written beside a file goes with it.
+func TestAsideWithItsLog(t *testing.T) {
+	path := file(t)
+	for _, end := range []string{"", "-wal", "-journal"} {
+		must(t, os.WriteFile(path+end, []byte("the last lines"+end), 0o600))
+	}
+	a := open(t, path).Aside()
+	for _, end := range []string{"", "-wal", "-journal"} {
+		if kept, err := os.ReadFile(a.Path + end); err != nil || string(kept) != "the last lines"+end {
+			t.Errorf("%s: %q, %v", end, kept, err)
+		}
+	}
+}
+
 // TestRefused: what is not ours, or newer, or cannot be written is left as it is,
 // with its reason.
 func TestRefused(t *testing.T) {

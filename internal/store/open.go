@@ -84,12 +84,16 @@ func prepare(path string) error {
 		return err
 	}
 	head = head[:n]
-	// A crash of the machine may leave zeros, or anything. What is not called a
-	// database and does not begin like one may be somebody's text: it stays.
-	if !bytes.HasPrefix(magic, head) && len(bytes.Trim(head, "\x00")) > 0 && !strings.HasSuffix(path, ".db") {
+	// A crash of the machine may leave zeros, which the log may still mend. What is
+	// not called a database and does not begin like one may be somebody's text: it
+	// stays. What is called one goes aside before SQLite tidies up around it.
+	if bytes.HasPrefix(magic, head) || len(bytes.Trim(head, "\x00")) == 0 {
+		return nil
+	}
+	if !strings.HasSuffix(path, ".db") {
 		return fmt.Errorf("%w: it does not begin like a database", ErrForeign)
 	}
-	return nil
+	return &damage{"it does not begin like a database"}
 }
 
 func syncDir(dir string) error {

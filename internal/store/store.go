@@ -46,6 +46,8 @@ var (
 // ErrTooLarge is that of a document or a line that is beyond its bound.
 var ErrTooLarge = errors.New("too large for the store")
 
+var errClosed = errors.New("the store is closed")
+
 // Options are what a store is made of.
 type Options struct {
 	Path string       // of the file, or Memory
@@ -59,7 +61,8 @@ type Store struct {
 	aside *Aside
 
 	mu     sync.Mutex // held through an operation
-	db     *sql.DB
+	db     *sql.DB    // nil for one in memory that was not asked yet
+	closed bool
 	failed map[string]int64 // by operation, since the start
 	streak int64            // failures since one worked
 }
@@ -81,9 +84,12 @@ func New(o Options) (*Store, error) {
 	for _, op := range operations {
 		s.failed[op] = 0
 	}
+	if o.Path == Memory {
+		return s, nil // it is made when it is first asked for something
+	}
 	err := s.open()
 	var d *damage
-	if errors.As(err, &d) && o.Path != Memory {
+	if errors.As(err, &d) {
 		if s.aside, err = setAside(o.Path, d.reason); err != nil {
 			return nil, fmt.Errorf("store %s: damaged (%s), and cannot be set aside: %w", o.Path, d.reason, err)
 		}
@@ -101,6 +107,9 @@ func New(o Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed = true; s.db == nil {
+		return nil
+	}
 	return s.db.Close()
 }
 
@@ -121,12 +130,21 @@ func (s *Store) Failures() map[string]int64 {
 	return out
 }
 
-// do runs an operation alone, and counts and logs how it ends. What a caller did
-// wrong is not a failure of the store.
+// do runs an operation alone, and counts and logs how it ends. A log that was changed
+// is no failure of the store.
 func (s *Store) do(op string, f func(*sql.DB) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := f(s.db)
+	var err error
+	switch {
+	case s.closed:
+		err = errClosed
+	case s.db == nil:
+		err = s.open()
+	}
+	if err == nil {
+		err = f(s.db)
+	}
 	switch {
 	case err == nil:
 		if s.streak > 0 {
@@ -134,7 +152,7 @@ func (s *Store) do(op string, f func(*sql.DB) error) error {
 			s.streak = 0
 		}
 		return nil
-	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrChain):
+	case errors.Is(err, ErrChain):
 		return err
 	}
 	s.failed[op]++

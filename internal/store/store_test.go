@@ -175,7 +175,31 @@ func TestAppendOnly(t *testing.T) {
 		if err := s.VerifyLog(); !errors.Is(err, ErrChain) || !strings.Contains(err.Error(), line) {
 			t.Errorf("%s: %v, want %s", q, err, line)
 		}
+		if s.Failures()["verify"] != 0 {
+			t.Errorf("%s counts as a failure of the store", q)
+		}
 		must(t, s.Close())
+	}
+}
+
+// TestChain: a line that was changed with its digest does not fit the next one.
+func TestChain(t *testing.T) {
+	path := file(t)
+	s := open(t, path)
+	for i := range 4 {
+		_, err := s.Append(entry(i))
+		must(t, err)
+	}
+	page, err := s.Entries(0, 0)
+	must(t, err)
+	forged, before := page[2], page[3].Digest
+	forged.Who = "eve"
+	_, err = s.db.Exec("DROP TRIGGER audit_update")
+	must(t, err)
+	_, err = s.db.Exec("UPDATE audit SET who = 'eve', digest = ? WHERE id = 2", digest(&forged, before))
+	must(t, err)
+	if err := s.VerifyLog(); !errors.Is(err, ErrChain) || !strings.Contains(err.Error(), "line 3 ") {
+		t.Errorf("%v, want line 3", err)
 	}
 }
 
@@ -212,16 +236,21 @@ func TestPoints(t *testing.T) {
 	for i := range int64(3) {
 		must(t, s.SavePoints([]Point{{0, i, fmt.Append(nil, i)}}, 3))
 	}
+	are := func(want string) {
+		t.Helper()
+		got, err := s.LoadPoints()
+		must(t, err)
+		var b bytes.Buffer
+		for _, p := range got {
+			fmt.Fprintf(&b, "%d/%d %s, ", p.Level, p.Step, p.Body)
+		}
+		if b.String() != want {
+			t.Errorf("got %s\nwant %s", b.String(), want)
+		}
+	}
+	are("1/1 other, 0/0 0, 0/1 1, 0/2 2, ")
 	must(t, s.SavePoints([]Point{{0, 0, []byte("again")}}, 3))
 	must(t, s.Close())
 	s = open(t, path)
-	got, err := s.LoadPoints()
-	must(t, err)
-	var b bytes.Buffer
-	for _, p := range got {
-		fmt.Fprintf(&b, "%d/%d %s, ", p.Level, p.Step, p.Body)
-	}
-	if b.String() != "1/1 other, 0/1 1, 0/2 2, 0/0 again, " {
-		t.Error(b.String())
-	}
+	are("1/1 other, 0/1 1, 0/2 2, 0/0 again, ")
 }
