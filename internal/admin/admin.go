@@ -1,15 +1,14 @@
 // Package admin is the operator's listener: health, metrics, and the state of
-// every target and workload as JSON and as one page, and the few changes that an
-// operator can make while the router runs. It holds no state and decides nothing.
-// Who may ask for what is decided by package access, in front of everything here.
+// every target and workload as JSON, the dashboard that package dashboard makes of
+// it, and the few changes that an operator can make while the router runs. It holds
+// no state and decides nothing. Who may ask for what is decided by package access, in
+// front of everything here.
 package admin
 
 import (
-	_ "embed"
 	"encoding/json"
-	"html/template"
 	"net/http"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hourthree/hourthree/internal/access"
@@ -72,26 +71,13 @@ type Options struct {
 	// MCP serves the library's tools to agents, at /mcp. It may be nil.
 	MCP     http.Handler
 	Rollout Rollout
+	// Dashboard serves the pages, at every path that nothing else is at. It may be
+	// nil.
+	Dashboard http.Handler
 	// Access lets in who may. Where it is nil everybody on this machine may operate.
 	Access *access.Guard
 	Steering
 }
-
-//go:embed state.html
-var pageSource string
-
-var page = template.Must(template.New("state").Funcs(template.FuncMap{
-	"until": func(at time.Time, t *time.Time) string {
-		if t == nil || t.Before(at) {
-			return ""
-		}
-		return t.Sub(at).Round(100 * time.Millisecond).String()
-	},
-	"percent": func(f float64) float64 { return f * 100 },
-	"mib":     func(n int64) float64 { return float64(n) / (1 << 20) },
-	"usd":     func(f *float64) string { return strconv.FormatFloat(*f, 'f', 2, 64) },
-	"ms":      func(d time.Duration) int64 { return d.Milliseconds() },
-}).Parse(pageSource))
 
 // Handler serves the listener.
 func Handler(o Options) http.Handler {
@@ -135,19 +121,26 @@ func Handler(o Options) http.Handler {
 	if o.MCP != nil {
 		mux.Handle("/mcp", underOwnName(o.MCP))
 	}
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		now := time.Now()
-		s := shown{State: o.State(now), Limited: o.Limits(now)}
-		if o.Outages != nil {
-			s.Noticed = o.Outages(now)
-		}
-		_ = page.Execute(w, s) // a reader that has left is told nothing
-	})
 	if o.Access == nil {
 		o.Access = access.New(access.Options{})
 	}
-	return secure(o.Access.Handler(mux))
+	return secure(o.Access.Handler(o.pages(mux)))
+}
+
+// pages leads to the dashboard what is asked of nothing else here. What belongs to
+// the API keeps its own answers, to a wrong method too.
+func (o Options) pages(mux *http.ServeMux) http.Handler {
+	if o.Dashboard == nil {
+		return mux
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if _, pattern := mux.Handler(r); pattern == "" && reads && !strings.HasPrefix(r.URL.Path, "/api/") {
+			o.Dashboard.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // underOwnName lets a handler that answers to names of this machine alone be asked
@@ -158,13 +151,6 @@ func underOwnName(next http.Handler) http.Handler {
 		own.Host = "localhost"
 		next.ServeHTTP(w, own)
 	})
-}
-
-// shown is what the page is made from.
-type shown struct {
-	State
-	Limited Limits
-	Noticed watch.Report
 }
 
 func data(w http.ResponseWriter, v any) {
@@ -181,7 +167,7 @@ func data(w http.ResponseWriter, v any) {
 func secure(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")

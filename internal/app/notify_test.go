@@ -120,7 +120,7 @@ func TestWebhookHangs(t *testing.T) {
 func TestWebhookMetrics(t *testing.T) {
 	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
 	run(t, notifying(refuse, upstream("u1"), ""), func(r *rig) {
-		r.app.changed(admin.Change{At: time.Now(), Who: "ann", What: "drain", Subject: "u1/real"})
+		r.app.changed(steer.Entry{At: time.Now(), Who: "ann", What: "drain", Subject: "u1/real"}, detect.Change{})
 		synctest.Wait()
 		text := r.operator("/metrics")
 		for _, want := range []string{`hourthree_webhook_deliveries_total{result="refused",webhook="ops"} 1`, `hourthree_webhook_deliveries_total{result="delivered",webhook="ops"} 0`, `hourthree_webhook_waiting{webhook="ops"} 0`} {

@@ -300,11 +300,41 @@ func (a *App) moments(version string, all []rollout.Moment) {
 		a.keepRollout()
 	}
 	for _, m := range all {
-		a.changed(steer.Entry{At: m.At, Who: cmp.Or(m.By, byRollout), What: "rollout", Subject: version, Why: m.What}, detect.Change{What: "rollout of " + version + ": " + m.What})
+		a.changed(steer.Entry{At: m.At, Who: cmp.Or(m.By, byRollout), What: "rollout", Subject: version, Why: m.What}, detect.Change{})
 		if a.opt.Rolled != nil {
 			a.opt.Rolled(a.rolling.run.Status(m.At).State, m.At)
 		}
 	}
+	if len(all) == 0 {
+		return
+	}
+	newest := all[len(all)-1]
+	for _, c := range doses(version, a.rolling.run.Status(newest.At)) {
+		c.At, c.By = newest.At, cmp.Or(newest.By, byRollout)
+		a.watch.Tell(c)
+	}
+}
+
+// doses is where a rollout stands, for those who look for causes: the change by one
+// name in all of its stages with how far it reaches, or that it was taken back.
+func doses(version string, s rollout.Status) (told []detect.Change) {
+	what := "configuration " + version
+	switch s.State {
+	case rollout.Promoted:
+		return []detect.Change{{What: what, Dose: 1}}
+	case rollout.Baking:
+		stage := s.Stages[s.Stage]
+		if len(stage.Regions) == 0 {
+			return []detect.Change{{What: what, Dose: stage.Share}}
+		}
+		for _, region := range stage.Regions {
+			if s.Stage == 0 || !slices.Contains(s.Stages[s.Stage-1].Regions, region) {
+				told = append(told, detect.Change{What: what, Scope: region})
+			}
+		}
+		return told
+	}
+	return []detect.Change{{What: "rollback of " + what, Reverts: what}}
 }
 
 // traffic is what there is to expose.

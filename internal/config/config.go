@@ -14,7 +14,7 @@ import "time"
 type Config struct {
 	// Address that clients use, host and port. With no workload configured it must be a loopback address: whoever reaches it spends your keys. A change takes effect with a restart.
 	Listen string `yaml:"listen"`
-	// The operator's listener: state page, metrics, health.
+	// The operator's listener: dashboard, metrics, health.
 	Admin Admin `yaml:"admin"`
 	// Accounts at upstreams, by name. The name is part of target names in metrics, logs and headers.
 	Providers map[string]Provider `yaml:"providers"`
