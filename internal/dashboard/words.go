@@ -32,7 +32,7 @@ var functions = template.FuncMap{
 	"bytes":   byteSize,
 	"ms":      millis,
 	"two":     func(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) },
-	"good":    good,
+	"met":     met,
 	"burn":    burn,
 	"bar":     func(f float64) string { return strconv.FormatFloat(100*min(max(f, 0), 1), 'f', 1, 64) },
 	"path":    url.PathEscape,
@@ -226,8 +226,8 @@ func key(kind string, name any) string {
 	return kind + "-" + strconv.FormatUint(h.Sum64(), 36)
 }
 
-// good is the share of an objective's requests that succeeded, of none all.
-func good(b detect.Budget) float64 {
+// met is the share of an objective's requests that succeeded, of none all.
+func met(b detect.Budget) float64 {
 	if b.Good+b.Bad == 0 {
 		return 1
 	}
