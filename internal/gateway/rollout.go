@@ -35,6 +35,9 @@ func (g *Gateway) Arms() *Arms { return &g.arms }
 func (x *inbound) choose(shown string) {
 	next := x.Rollout.Next.Load()
 	key := next.Directory.Identify(shown)
+	if x.key == nil && key == nil {
+		return // refused, by neither more than by the other
+	}
 	x.arm = event.Candidate
 	if x.key != nil {
 		x.arm = x.Rollout.Exposure.Load().Arm(x.key.Workload.Name(), x.Random())
@@ -61,7 +64,7 @@ func (x *inbound) hold() {
 
 // release takes it out again.
 func (x *inbound) release() {
-	if x.weight > 0 {
+	if x.weight > 0 { // a lease is never empty
 		x.arms.requests[x.arm].Add(-1)
 		x.arms.bytes[x.arm].Add(-x.weight)
 	}
