@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -132,42 +133,38 @@ func TestFirstRollout(t *testing.T) {
 // TestWaitersOfBothVersions: who waits for room that calls of the other version hold
 // gets it when they end, also behind the end of the rollout.
 func TestWaitersOfBothVersions(t *testing.T) {
-	for _, end := range []string{"halt", "promote"} {
+	for _, end := range []string{"halt", "halt, the candidate's wait", "promote"} {
 		t.Run(end, func(t *testing.T) {
 			u := upstream("old", after(5*time.Second, answers("fine")))
-			v := func(limit int) pair {
-				return pair{workloads: 1, to: "old", stages: "stages: [100%], bake: 1m, requests: 50, patience: 20m", target: fmt.Sprintf(", limits: {concurrency: %d}", limit), more: "defaults: {queue: {wait: 60s}}\n"}
+			v := func(rpm int) pair {
+				return pair{workloads: 1, to: "old", stages: "stages: [100%], bake: 1m, requests: 50, patience: 20m", target: fmt.Sprintf(", limits: {concurrency: 1, rpm: %d}", rpm), more: "defaults: {queue: {wait: 60s}}\n"}
 			}
-			run(t, setup{upstreams: []*fake{u}, whole: v(1).yaml()}, func(r *rig) {
-				first := make(chan answer, 1)
-				ask1 := func() { go func() { first <- r.do(ask{key: keyOf(0)}) }() }
-				if end == "promote" { // a call of the version before
-					ask1()
+			run(t, setup{upstreams: []*fake{u}, whole: v(60000).yaml()}, func(r *rig) {
+				began := time.Now()
+				var wg sync.WaitGroup
+				ask1 := func() {
+					wg.Go(func() { r.good(r.do(ask{key: keyOf(0)}), "fine") })
 					time.Sleep(time.Second)
 				}
-				r.take(v(2))
-				if end == "halt" { // of the candidate
+				if end != "halt" { // a call of the version before
 					ask1()
-					time.Sleep(time.Second)
+				}
+				r.take(v(120000))
+				if end != "promote" {
+					ask1() // of the candidate
 					if err := r.app.HaltRollout("ada", "no"); err != nil {
 						t.Fatal(err)
 					}
+				} else if err := r.app.PromoteRollout("ada", "on"); err != nil {
+					t.Fatal(err)
 				}
-				for end == "promote" && r.rolled().State == rollout.Baking {
-					if err := r.app.PromoteRollout("ada", "on"); err != nil {
-						t.Fatal(err)
-					}
+				if end != "halt, the candidate's wait" {
+					ask1()
 				}
-				n := 1
-				if end == "promote" {
-					n = 2
+				wg.Wait()
+				if took := time.Since(began); took > 11*time.Second {
+					t.Errorf("two calls of 5s took %v", took)
 				}
-				began := time.Now()
-				r.each(n, func(int) ask { return ask{key: keyOf(0)} })
-				if took := time.Since(began); took > 10*time.Second {
-					t.Errorf("the next waited for %v: the call before them ended after 4s", took)
-				}
-				<-first
 			})
 		})
 	}
