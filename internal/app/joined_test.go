@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/steer"
 )
@@ -251,5 +252,58 @@ func TestNobodyWaitsForTheStore(t *testing.T) {
 		if _, ok := r.app.RolloutStatus(time.Now()); ok {
 			t.Error("what is through is rolled out again")
 		}
+	})
+}
+
+// TestListsAreNoVerdict: who asks which models there are has not tried the version.
+func TestListsAreNoVerdict(t *testing.T) {
+	old, next := upstream("old", answers("of old")), upstream("new", answers("of new"))
+	run(t, setup{upstreams: []*fake{old, next}, whole: pair{workloads: 1, to: "old", stages: quick}.yaml()}, func(r *rig) {
+		r.take(pair{workloads: 1, to: "new", stages: "stages: [100%], bake: 1m, requests: 50, patience: 5m"})
+		for range 200 {
+			if a := r.do(ask{key: keyOf(0), method: "GET", path: "/v1/models"}); a.status != http.StatusOK {
+				t.Fatal(a.status)
+			}
+			time.Sleep(time.Second)
+		}
+		if s := r.rolled(); s.State != rollout.Baking {
+			t.Errorf("%s: %s", s.State, s.Why)
+		}
+	})
+}
+
+// TestArmsHoldWhatIsHeld: the memory of a version's requests is what they hold, the
+// frames of an answer that is kept back too, and is nothing once they are over.
+func TestArmsHoldWhatIsHeld(t *testing.T) {
+	frame := ": " + strings.Repeat("x", 10<<10) + "\n\n"
+	long := script{head(), raw(frame, frame, frame, frame), wait(5 * time.Second)}
+	old, next := upstream("old", answers("of old")), upstream("new", long)
+	v := func(to string) pair { return pair{workloads: 1, to: to, stages: "stages: [100%], bake: 1m"} }
+	run(t, setup{upstreams: []*fake{old, next}, whole: v("old").yaml()}, func(r *rig) {
+		r.take(v("new"))
+		var wg sync.WaitGroup
+		wg.Go(func() { r.do(ask{key: keyOf(0), stream: true}) })
+		time.Sleep(time.Second)
+		if n, bytes := r.app.gateway.Arms().Held(event.Candidate); n != 1 || bytes < 100<<10 {
+			t.Errorf("%d requests hold %d bytes", n, bytes)
+		}
+		wg.Wait()
+		r.leaving(time.Second, ask{key: keyOf(0), stream: true})
+		r.do(ask{key: keyOf(0), body: "{"})
+		time.Sleep(time.Second)
+		if n, bytes := r.app.gateway.Arms().Held(event.Candidate); n != 0 || bytes != 0 {
+			t.Errorf("%d requests hold %d bytes when all are over", n, bytes)
+		}
+	})
+}
+
+// TestPollerGoesOn: while a file is read, which may take its time, the poller does not
+// wait for its turn.
+func TestPollerGoesOn(t *testing.T) {
+	u := upstream("old", answers("fine"))
+	run(t, setup{upstreams: []*fake{u}, whole: pair{workloads: 1, to: "old", stages: quick}.yaml()}, func(r *rig) {
+		r.app.rolling.mu.Lock()
+		r.app.roll(time.Now()) // hangs for good if it waits
+		r.app.rolling.mu.Unlock()
 	})
 }

@@ -62,7 +62,7 @@ type onItsWay struct {
 func (r *rolling) listener() *event.Listener {
 	return &event.Listener{
 		Request: func(q *event.Request) {
-			if r.on.Load() && !fault.Ordered(q.Reason) { // what an operator refuses says nothing of a version
+			if r.on.Load() && speaks(q) {
 				r.counting.Lock()
 				r.seen.Request(q)
 				r.counting.Unlock()
@@ -79,6 +79,12 @@ func (r *rolling) listener() *event.Listener {
 			}
 		},
 	}
+}
+
+// speaks reports that a request says something of the version that served it: one that
+// an operator has refused does not, nor does one that only asks which models there are.
+func speaks(q *event.Request) bool {
+	return !fault.Ordered(q.Reason) && (q.Attempts > 0 || q.Class != fault.OK || q.Degraded != "")
 }
 
 // offer does with a configuration what it asks for: it is taken at once or rolled

@@ -52,20 +52,19 @@ func (x *inbound) choose(shown string) {
 	x.until()
 }
 
-// hold counts the request and its lease for its arm.
+// hold counts the request for its arm, and what its lease holds from now on.
 func (x *inbound) hold() {
 	if x.arm == event.NoArm {
 		return
 	}
-	x.weight = x.ticket.Lease().Bytes()
+	x.held = true
 	x.arms.requests[x.arm].Add(1)
-	x.arms.bytes[x.arm].Add(x.weight)
+	x.ticket.Lease().CountIn(&x.arms.bytes[x.arm])
 }
 
-// release takes it out again.
+// release takes it out again, once its lease has been.
 func (x *inbound) release() {
-	if x.weight > 0 { // a lease is never empty
+	if x.held {
 		x.arms.requests[x.arm].Add(-1)
-		x.arms.bytes[x.arm].Add(-x.weight)
 	}
 }
