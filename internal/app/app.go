@@ -288,6 +288,7 @@ func (a *App) Reload() error {
 }
 
 func (a *App) reload() error {
+	defer a.settleOrders()
 	l, err := a.load()
 	if err == nil {
 		now := a.current.Load().config

@@ -299,10 +299,12 @@ func TestRolloutLosesNothing(t *testing.T) {
 				}
 				stop.Store(true)
 				wg.Wait()
-				time.Sleep(time.Second)
+				time.Sleep(11 * time.Minute)
+				r.app.builder.mu.Lock()
 				if n := len(r.app.builder.leaving); n != 0 {
 					t.Errorf("%d targets out of force are still kept", n)
 				}
+				r.app.builder.mu.Unlock()
 				for _, target := range r.app.builder.candidates() {
 					if s := target.State(time.Now()); s.InFlight != 0 {
 						t.Errorf("%d calls of %s", s.InFlight, s.Name)
