@@ -3,6 +3,7 @@ package store
 import (
 	"bufio"
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -219,6 +220,32 @@ func TestFails(t *testing.T) {
 	must(t, s.Put("k", "again", nil))
 	if e, i := strings.Count(log.String(), "level=ERROR"), strings.Count(log.String(), "level=INFO"); e != 1 || i != 1 {
 		t.Errorf("%d errors and %d notes are logged: %s", e, i, log.String())
+	}
+}
+
+// TestHungDisk: who counts failures does not wait for a disk that takes for ever, as
+// the metrics of everything else come with that count.
+func TestHungDisk(t *testing.T) {
+	s := open(t, Memory)
+	hung, mended := make(chan struct{}), make(chan struct{})
+	done := make(chan error)
+	go func() {
+		done <- s.do("put", func(*sql.DB) error { close(hung); <-mended; return errors.New("lost") })
+	}()
+	<-hung
+	told := make(chan map[string]int64)
+	go func() { told <- s.Failures() }()
+	select {
+	case n := <-told:
+		if n["put"] != 0 {
+			t.Errorf("%d failures before the first", n["put"])
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the count waits for the disk")
+	}
+	close(mended)
+	if <-done == nil || s.Failures()["put"] != 1 {
+		t.Errorf("%d failures are counted of one", s.Failures()["put"])
 	}
 }
 
