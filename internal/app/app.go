@@ -59,6 +59,8 @@ const (
 	idleConn = 2 * time.Minute
 	// lastWords is how long the error event of a cut answer may take.
 	lastWords = 2 * time.Second
+	// storeWords is how long the last writes to the store may take.
+	storeWords = 10 * time.Second
 )
 
 // Options is what the command line decides.
@@ -136,6 +138,7 @@ type App struct {
 	stopPoll        context.CancelFunc
 	cutOff          context.CancelCauseFunc // ends every running request
 	wg              sync.WaitGroup
+	saves           sync.WaitGroup // of the history, which may hang with the store
 }
 
 // loaded is one configuration in force.
@@ -481,12 +484,30 @@ func (a *App) Stop() error {
 		a.export.Close()
 	}
 	a.notify.Close()
-	a.lastPoints(time.Now())
-	a.journal.stop()
-	a.closeStore()
+	a.lastWrites()
 	a.log.Info("stopped", "component", "app")
 	a.flush()
 	return nil
+}
+
+// lastWrites brings to the store what is left, unless its disk hangs: the process ends
+// nevertheless, and says so.
+func (a *App) lastWrites() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.saves.Wait()
+		a.lastPoints(time.Now())
+		a.journal.stop()
+		a.closeStore()
+	}()
+	late := time.NewTimer(storeWords)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+		a.log.Error("the store does not answer: what it has not taken is lost, the log lines have it", "component", "store", "path", a.store.Path())
+	}
 }
 
 // wait lets the handlers of closed connections say their last.

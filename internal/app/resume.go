@@ -43,12 +43,15 @@ func (a *App) keepInForce() {
 	case !a.lasts():
 		return
 	case l.text == nil || l.config.Rollout == nil:
-		if err := a.store.Delete(keptConfiguration, inForceID); err != nil {
-			a.log.Error("what is kept of a configuration stays in the store", "component", "rollout", "error", err)
-		}
+		a.writeDown("what is kept of a configuration stays in the store", func() error { return a.store.Delete(keptConfiguration, inForceID) })
 		return
 	}
-	a.keep(keptConfiguration, inForceID, inForceText{l.id, l.source, l.text})
+	const lost = "the configuration in force is not kept: after a restart the file counts"
+	if data, err := json.Marshal(inForceText{l.id, l.source, l.text}); err != nil {
+		a.log.Error(lost, "component", "rollout", "error", err)
+	} else {
+		a.writeDown(lost, func() error { return a.store.Put(keptConfiguration, inForceID, data) })
+	}
 }
 
 // keepRollout keeps where the newest rollout stands.
@@ -56,22 +59,26 @@ func (a *App) keepRollout() {
 	if a.rolling.run == nil || !a.lasts() {
 		return
 	}
-	data, err := a.rolling.run.Marshal()
-	if err == nil {
-		err = a.store.Put(keptRollout, newestID, data)
-	}
-	if err != nil {
-		a.log.Error("the rollout is not kept: after a restart the configuration file counts", "component", "rollout", "error", err)
+	const lost = "the rollout is not kept: after a restart the configuration file counts"
+	if data, err := a.rolling.run.Marshal(); err != nil {
+		a.log.Error(lost, "component", "rollout", "error", err)
+	} else {
+		a.writeDown(lost, func() error { return a.store.Put(keptRollout, newestID, data) })
 	}
 }
 
-func (a *App) keep(kind, id string, v any) {
-	data, err := json.Marshal(v)
-	if err == nil {
-		err = a.store.Put(kind, id, data)
-	}
-	if err != nil {
-		a.log.Error("the configuration in force is not kept: after a restart the file counts", "component", "rollout", "error", err)
+// writeDown has the journal write, in its turn: a rollout is moved by the poller, which
+// waits for no disk. lost says what it means that it could not.
+func (a *App) writeDown(lost string, write func() error) {
+	say := func(err error) { a.log.Error(lost, "component", "rollout", "error", err) }
+	kept := a.journal.add(job{write: func() error {
+		if err := write(); err != nil {
+			say(err)
+		}
+		return nil
+	}})
+	if !kept {
+		say(errUnwritten)
 	}
 }
 
