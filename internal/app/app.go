@@ -357,7 +357,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Outages: a.watch.Report, SLOs: a.watch.Budgets, Changed: a.watch.Tell, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady,
+			State: a.state, Limits: a.limits, Outages: a.watch.Report, SLOs: a.watch.Budgets, Changed: a.changedElsewhere, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady,
 			Access: a.guard, Steering: a.steeringAPI(),
 			Rollout:   admin.Rollout{Status: a.RolloutStatus, Promote: a.PromoteRollout, Halt: a.HaltRollout, Retry: a.RetryRollout},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),

@@ -149,6 +149,18 @@ func (a *App) changed(e steer.Entry, told detect.Change) {
 	a.audit(e)
 }
 
+// changedElsewhere notes a change that was made elsewhere and told here. It moves what
+// is suspected, so who told it is written down.
+func (a *App) changedElsewhere(c detect.Change, by admin.By) {
+	a.log.Warn("changed elsewhere", "component", "admin", "who", by.Name, "what", c.What, "scope", c.Scope, "reverts", c.Reverts)
+	a.watch.Tell(c)
+	why := c.What
+	if c.Reverts != "" {
+		why += ", which takes back " + c.Reverts
+	}
+	a.audit(steer.Entry{At: time.Now(), Who: by.Name, Role: by.Role, Via: by.Via, What: "elsewhere", Subject: c.Scope, Why: why})
+}
+
 // audit adds a line to the audit log.
 func (a *App) audit(e steer.Entry) {
 	if !a.journal.add(job{write: func() error { _, err := a.store.Append(e); return err }}) {
