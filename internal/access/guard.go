@@ -48,6 +48,7 @@ type Guard struct {
 	opt      Options
 	now      atomic.Pointer[rules]
 	wrong    failures
+	notes    notes
 	sessions sessions
 	seal     *seal
 	csrf     *http.CrossOriginProtection
@@ -295,8 +296,14 @@ func seconds(d time.Duration) string { return strconv.Itoa(int(math.Ceil(d.Secon
 // deny counts a denial, and notes it as far as the record has room.
 func (g *Guard) deny(r *http.Request, p Person, reason, why string) {
 	g.opt.Denied(reason)
-	if missed, ok := g.wrong.notable(time.Now()); ok {
-		g.opt.Noted(Note{At: time.Now(), What: Denied, Who: p, From: addressOf(r.RemoteAddr), Why: why, Missed: missed})
+	g.note(r, Denied, p, why)
+}
+
+// note puts something into the record, as far as it has room for that person.
+func (g *Guard) note(r *http.Request, what string, p Person, why string) {
+	now := time.Now()
+	if missed, ok := g.notes.take(now, p.Name); ok {
+		g.opt.Noted(Note{At: now, What: what, Who: p, From: addressOf(r.RemoteAddr), Why: why, Missed: missed})
 	}
 }
 
