@@ -145,7 +145,7 @@ func (a *App) changed(e steer.Entry, told detect.Change) {
 		a.journal.recent = slices.Delete(a.journal.recent, 0, extra)
 	}
 	a.journal.mu.Unlock()
-	a.announce(e)
+	a.announce(e, "")
 	a.audit(e)
 }
 

@@ -315,7 +315,9 @@ func (a *App) moments(version string, all []rollout.Moment) {
 		return
 	}
 	newest := all[len(all)-1]
-	for _, c := range doses(version, a.rolling.run.Status(newest.At)) {
+	status := a.rolling.run.Status(newest.At)
+	a.announce(steer.Entry{At: newest.At, Who: cmp.Or(newest.By, byRollout), What: "rollout", Subject: version, Why: newest.What}, status.State)
+	for _, c := range doses(version, status) {
 		c.At, c.By = newest.At, cmp.Or(newest.By, byRollout)
 		a.watch.Tell(c)
 	}
