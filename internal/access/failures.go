@@ -179,9 +179,9 @@ func (n *notes) forget() {
 	delete(n.of, oldest)
 }
 
-// addressOf is where a request comes from, as failures are counted: without the
+// AddressOf is where a request comes from, as failures are counted: without the
 // port, and of IPv6 the network, of which one machine has all addresses.
-func addressOf(remote string) string {
+func AddressOf(remote string) string {
 	a, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return remote[:min(len(remote), longAddress)]

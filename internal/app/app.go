@@ -338,7 +338,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 		return fmt.Errorf("listen for the operator on %s: %w; choose another address with --admin-listen", c.Admin.Listen, err)
 	}
 	a.clientAddr, a.adminAddr = client.Addr(), adm.Addr()
-	operators, err := a.adminTLS(netutil.LimitListener(adm, 100), c)
+	operators, err := a.adminTLS(netutil.LimitListener(&crowd{Listener: adm}, maxOperatorConns), c)
 	if err != nil {
 		client.Close()
 		adm.Close()
