@@ -300,7 +300,10 @@ func TestRolloutLosesNothing(t *testing.T) {
 				stop.Store(true)
 				wg.Wait()
 				time.Sleep(time.Second)
-				if n := len(r.app.builder.leaving); n != 0 {
+				r.app.builder.mu.Lock()
+				n := len(r.app.builder.leaving)
+				r.app.builder.mu.Unlock()
+				if n != 0 {
 					t.Errorf("%d targets out of force are still kept", n)
 				}
 				for _, target := range r.app.builder.candidates() {
