@@ -77,7 +77,7 @@ func TestOrdersOfTheCandidate(t *testing.T) {
 		r.again()
 		holds("started again")
 		for r.rolled().State == rollout.Baking {
-			if err := r.app.PromoteRollout("ada", "on"); err != nil {
+			if err := r.app.PromoteRollout(ada, "on"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -85,7 +85,7 @@ func TestOrdersOfTheCandidate(t *testing.T) {
 		reload(v("old", "").yaml())
 		holds("while it is rolled out that they go")
 		for r.rolled().State == rollout.Baking {
-			if err := r.app.PromoteRollout("ada", "on"); err != nil {
+			if err := r.app.PromoteRollout(ada, "on"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,7 +94,7 @@ func TestOrdersOfTheCandidate(t *testing.T) {
 		}
 		reload(v("new", "").second())
 		r.give(`{"kind":"drain","subject":"q/real","for":"10h","why":"it is not ready"}`)
-		if err := r.app.HaltRollout("ada", "no"); err != nil {
+		if err := r.app.HaltRollout(ada, "no"); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.inForceActions(); got != "" {
@@ -117,7 +117,7 @@ func TestFirstRollout(t *testing.T) {
 			t.Fatalf("on its way: %v %s", ok, s.State)
 		}
 		r.flow(2, 50*time.Millisecond, func(time.Duration) bool { return r.rolled().Stage > 0 })
-		if err := r.app.HaltRollout("ada", "no"); err != nil {
+		if err := r.app.HaltRollout(ada, "no"); err != nil {
 			t.Fatal(err)
 		}
 		r.stop()
@@ -153,10 +153,10 @@ func TestWaitersOfBothVersions(t *testing.T) {
 				r.take(v(120000))
 				if end != "promote" {
 					ask1() // of the candidate
-					if err := r.app.HaltRollout("ada", "no"); err != nil {
+					if err := r.app.HaltRollout(ada, "no"); err != nil {
 						t.Fatal(err)
 					}
-				} else if err := r.app.PromoteRollout("ada", "on"); err != nil {
+				} else if err := r.app.PromoteRollout(ada, "on"); err != nil {
 					t.Fatal(err)
 				}
 				if end != "halt, the candidate's wait" {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/event"
@@ -40,6 +41,7 @@ type rolling struct {
 	run    *rollout.Rollout // the newest, nil for none
 	way    *onItsWay        // nil once it has ended
 	ended  string           // the version that was halted or reverted last, "" for none
+	asks   admin.By         // who moves it by hand just now
 	looked time.Time
 	faded  time.Time
 
@@ -311,7 +313,11 @@ func (a *App) moments(version string, all []rollout.Moment) {
 		a.keepRollout()
 	}
 	for _, m := range all {
-		a.changed(steer.Entry{At: m.At, Who: cmp.Or(m.By, byRollout), What: "rollout", Subject: version, Why: m.What}, detect.Change{})
+		e := steer.Entry{At: m.At, Who: cmp.Or(m.By, byRollout), What: "rollout", Subject: version, Why: m.What}
+		if by := a.rolling.asks; m.By != "" && m.By == by.Name {
+			e.Role, e.Via = by.Role, by.Via
+		}
+		a.changed(e, detect.Change{})
 		if a.opt.Rolled != nil {
 			a.opt.Rolled(a.rolling.run.Status(m.At).State, m.At)
 		}
@@ -320,7 +326,9 @@ func (a *App) moments(version string, all []rollout.Moment) {
 		return
 	}
 	newest := all[len(all)-1]
-	for _, c := range doses(version, a.rolling.run.Status(newest.At)) {
+	status := a.rolling.run.Status(newest.At)
+	a.announce(steer.Entry{At: newest.At, Who: cmp.Or(newest.By, byRollout), What: "rollout", Subject: version, Why: newest.What}, status.State)
+	for _, c := range doses(version, status) {
 		c.At, c.By = newest.At, cmp.Or(newest.By, byRollout)
 		a.watch.Tell(c)
 	}
@@ -386,10 +394,12 @@ func (a *App) count() {
 var errNoRollout = errors.New("no configuration is being rolled out")
 
 // steerRollout changes the rollout that runs.
-func (a *App) steerRollout(change func(now time.Time, run *rollout.Rollout) error) error {
+func (a *App) steerRollout(by admin.By, change func(now time.Time, run *rollout.Rollout) error) error {
 	r := &a.rolling
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.asks = by
+	defer func() { r.asks = admin.By{} }()
 	if r.way == nil {
 		return errNoRollout
 	}
@@ -402,17 +412,17 @@ func (a *App) steerRollout(change func(now time.Time, run *rollout.Rollout) erro
 }
 
 // PromoteRollout widens the rollout by hand.
-func (a *App) PromoteRollout(who, why string) error {
-	return a.steerRollout(func(now time.Time, run *rollout.Rollout) error { return run.Promote(now, who, why) })
+func (a *App) PromoteRollout(by admin.By, why string) error {
+	return a.steerRollout(by, func(now time.Time, run *rollout.Rollout) error { return run.Promote(now, by.Name, why) })
 }
 
 // HaltRollout ends the rollout: everything is served by the configuration before.
-func (a *App) HaltRollout(who, why string) error {
-	return a.steerRollout(func(now time.Time, run *rollout.Rollout) error { return run.Halt(now, who, why) })
+func (a *App) HaltRollout(by admin.By, why string) error {
+	return a.steerRollout(by, func(now time.Time, run *rollout.Rollout) error { return run.Halt(now, by.Name, why) })
 }
 
 // RetryRollout rolls the configuration out again that was taken back last.
-func (a *App) RetryRollout(who, why string) error {
+func (a *App) RetryRollout(by admin.By, why string) error {
 	r := &a.rolling
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -423,7 +433,7 @@ func (a *App) RetryRollout(who, why string) error {
 		return errors.New("no configuration was taken back: there is nothing to try again")
 	}
 	ended := r.ended
-	a.changed(steer.Entry{At: time.Now(), Who: who, What: "rollout", Subject: ended, Why: "to be tried again: " + why}, detect.Change{})
+	a.changed(steer.Entry{At: time.Now(), Who: by.Name, Role: by.Role, Via: by.Via, What: "rollout", Subject: ended, Why: "to be tried again: " + why}, detect.Change{})
 	r.ended = ""
 	err := a.reload()
 	if err != nil {
