@@ -232,10 +232,11 @@ func TestNobodyWaitsForTheStore(t *testing.T) {
 	old, next := upstream("old", answers("of old")), upstream("new", answers("of new"))
 	run(t, setup{upstreams: []*fake{old, next}, whole: pair{workloads: 2, to: "old", stages: quick, more: db}.yaml()}, func(r *rig) {
 		defer func() { _ = r.app.Stop() }()
-		hang := make(chan struct{})
-		if !r.app.journal.add(job{write: func() error { <-hang; return nil }}) {
+		hang, hangs := make(chan struct{}), make(chan struct{})
+		if !r.app.journal.add(job{write: func() error { close(hangs); <-hang; return nil }}) {
 			t.Fatal("full")
 		}
+		<-hangs
 		r.take(pair{workloads: 2, to: "new", stages: quick, more: db})
 		r.flow(2, 50*time.Millisecond, r.over(time.Hour))
 		s := r.rolled()
