@@ -308,3 +308,25 @@ func TestPollerGoesOn(t *testing.T) {
 		r.app.rolling.mu.Unlock()
 	})
 }
+
+// TestHandedOnAcrossARestart: what waits for the end of a newer order does so after a
+// restart, too.
+func TestHandedOnAcrossARestart(t *testing.T) {
+	u1, u2 := upstream("u1", answers("one")), upstream("u2", answers("two"))
+	run(t, setup{upstreams: []*fake{u1, u2}, more: stored(t)}, func(r *rig) {
+		defer func() { _ = r.app.Stop() }()
+		r.give(`{"kind":"pin","subject":"m","target":"u2/real","why":"x"}`)
+		r.give(`{"kind":"drain","subject":"u2/real","why":"x"}`)
+		r.give(`{"kind":"pin","subject":"m","target":"u1/real","why":"x"}`)
+		r.undo("A-2")
+		r.stop()
+		r.again()
+		r.good(r.do(ask{}), "one")
+		r.undo("A-3")
+		if got := r.inForceActions(); got != "A-1" {
+			t.Errorf("%q in force", got)
+		}
+		r.good(r.do(ask{}), "two")
+		r.client.CloseIdleConnections()
+	})
+}
