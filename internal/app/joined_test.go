@@ -330,3 +330,44 @@ func TestHandedOnAcrossARestart(t *testing.T) {
 		r.client.CloseIdleConnections()
 	})
 }
+
+// TestOrdersHoldInBothVersions: a pin and a drain hold for the target in force and for
+// the one of the same name that the new version has for itself, whichever came first.
+func TestOrdersHoldInBothVersions(t *testing.T) {
+	u1, u2 := upstream("u1", answers("one")), upstream("u2", answers("two"))
+	s := func(limit string) setup {
+		return setup{upstreams: []*fake{u1, u2}, target: map[string]string{"u2": "limits: {concurrency: " + limit + "}"}, more: "rollout: {stages: [50%, 100%], bake: 1m, requests: 50, patience: 20m}\n"}
+	}
+	run(t, s("50"), func(r *rig) {
+		r.do(ask{}) // there is traffic, so it is divided
+		all := func(when, text string) {
+			t.Helper()
+			for range 20 {
+				r.good(r.do(ask{}), text)
+			}
+		}
+		r.give(`{"kind":"pin","subject":"m","target":"u2/real","why":"x"}`)
+		r.configure(s("60"))
+		if err := r.app.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.app.builder.candidates()) != 1 || r.rolled().Split == "" {
+			t.Fatalf("nothing is divided: %+v", r.rolled())
+		}
+		all("pinned before", "two")
+		r.give(`{"kind":"drain","subject":"u2/real","why":"x"}`) // which ends the pin
+		all("drained", "one")
+		r.undo("A-2")
+		all("pinned again", "two")
+		if err := r.app.PromoteRollout("ada", "on"); err != nil {
+			t.Fatal(err)
+		}
+		all("in the next stage", "two")
+		if err := r.app.PromoteRollout("ada", "on"); err != nil {
+			t.Fatal(err)
+		}
+		all("through", "two")
+		r.undo("A-1")
+		all("undone", "one")
+	})
+}
