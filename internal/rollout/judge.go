@@ -16,6 +16,7 @@ type kind int
 const (
 	success kind = iota
 	client
+	left
 	capacity
 	out
 	in
@@ -23,7 +24,7 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"success", "client", "capacity", "amplification_out", "amplification_in", "relabelled"}
+var kindNames = [kinds]string{"success", "client", "left", "capacity", "amplification_out", "amplification_in", "relabelled"}
 
 // of is how many there were of what a share is of, and how many of them were bad.
 func (c *counts) of(k kind) (n, bad float64) {
@@ -34,6 +35,8 @@ func (c *counts) of(k kind) (n, bad float64) {
 		return n, n - float64(c.class[fault.OK])
 	case client:
 		return all, float64(c.class[fault.Client] + c.class[fault.ContentPolicy])
+	case left:
+		return all, float64(c.class[fault.Canceled])
 	case capacity:
 		for _, f := range c.first {
 			n += float64(f)
@@ -50,7 +53,7 @@ func (c *counts) of(k kind) (n, bad float64) {
 
 // margins are by how much each share may be higher; that of success is configured.
 func (j *judge) margin(k kind) float64 {
-	return [kinds]float64{j.cfg.Margin, 0.01, 0.02, 0.05, 0.05, 0.2}[k]
+	return [kinds]float64{j.cfg.Margin, 0.01, 0.05, 0.02, 0.05, 0.05, 0.2}[k]
 }
 
 // usual is what a share is thought to be where nothing is known, and the weight of

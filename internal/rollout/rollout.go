@@ -99,7 +99,7 @@ type Stage struct {
 
 // Measure is one comparison of the new version with the concurrent control.
 type Measure struct {
-	Name      string  `json:"name"` // success, client, capacity, amplification_out, amplification_in, relabelled, class_mix, first_content, memory
+	Name      string  `json:"name"` // success, client, left, capacity, amplification_out, amplification_in, relabelled, class_mix, first_content, memory
 	Candidate float64 `json:"candidate"`
 	Control   float64 `json:"control"`
 	N         int64   `json:"n"`         // requests of the candidate behind it

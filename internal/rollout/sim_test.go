@@ -58,6 +58,8 @@ func TestHarmIsTakenBack(t *testing.T) {
 		{"twice the first content", candidateIs(func(b *behaviour) { b.content = 800 * time.Millisecond }), []string{"first_content"}, 0},
 		{"3 calls instead of 1", candidateIs(func(b *behaviour) { b.calls = 3 }), []string{"amplification_out"}, 0},
 		{"1 MiB left by each request", candidateIs(func(b *behaviour) { b.leak = 1 << 20 }), []string{"memory"}, 0},
+		{"nothing comes and the callers leave", candidateIs(func(b *behaviour) { *b = behaviour{left: 1} }), []string{"left"}, 0},
+		{"a fifth of the callers leave", candidateIs(func(b *behaviour) { b.left = 0.2 }), []string{"left"}, 0},
 		{"half of all come again", candidateIs(func(b *behaviour) { b.again = 0.5 }), []string{"amplification_in"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {

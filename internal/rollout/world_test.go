@@ -17,6 +17,7 @@ type behaviour struct {
 	outage, capacity, client float64 // shares of first calls
 	calls                    int     // 1 for none extra
 	content                  time.Duration
+	left                     float64 // share of requests whose callers leave
 	leak                     int64   // bytes a request
 	again                    float64 // share of requests that are repeats
 }
@@ -85,6 +86,8 @@ func (w *world) request(seen *Seen, name string, arm event.Arm, at time.Duration
 		r.Class = fault.Capacity
 	case u < b.outage+b.capacity+b.client:
 		r.Class = fault.Client
+	case u < b.outage+b.capacity+b.client+b.left:
+		r.Class = fault.Canceled
 	default:
 		c := b.content
 		if c == 0 {
