@@ -149,6 +149,7 @@ func (d *Detector) measure(o *Outage) {
 	default: // nothing is known of the load: nothing says that it is back
 		o.Traffic = 0
 	}
+	o.asked = now.Distinct()
 	o.Failing = share(now.Bad(), now.Work())
 	harm := now.Bad() + d.excessOf(o) + d.failedCalls(o)
 	o.track(d.now, share(harm, now.Distinct()))
