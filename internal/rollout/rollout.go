@@ -143,7 +143,7 @@ type Config struct {
 	Stages   []Stage
 	Bake     time.Duration // that a stage is watched at least
 	Window   time.Duration // of detection: a stage is watched that long whatever Bake is
-	Requests int64         // of the candidate that a stage must have seen at least
+	Requests int64         // that say something of the candidate, which a stage must have seen at least
 	Patience time.Duration // after which a stage that has not seen enough fails
 	Margin   float64       // by which success may be lower, as a share: 0.005
 }
