@@ -43,6 +43,7 @@ type Outage struct {
 	onsets []onset
 	harm   float64   // failures and excess a second
 	worst  float64   // of this wave
+	part   float64   // of the requests that failed at most in this wave
 	asked  int64     // requests of its load in the last window, without what is on top
 	better time.Time // since when it looks better, zero while it does not
 	calm   time.Time // since when everything that verified needs holds
@@ -211,7 +212,7 @@ func (d *Detector) wave(o *Outage, f *Finding) {
 	if o.onsets = append(o.onsets, onset{at: since, noticed: d.now, scope: slices.Clone(o.Scope)}); len(o.onsets) > maxScope {
 		o.onsets = slices.Delete(o.onsets, 1, 2)
 	}
-	o.Ended, o.worst = nil, 0
+	o.Ended, o.worst, o.part = nil, 0, 0
 	d.enter(o, Degraded, fmt.Sprintf("degraded: wave %d", o.Waves))
 	d.say(o, Notice{What: "wave", Text: fmt.Sprintf("wave %d of the outage that began at %s", o.Waves, o.Onset.UTC().Format(time.RFC3339))})
 }

@@ -1,9 +1,11 @@
 package detect
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/fault"
 )
 
@@ -68,5 +70,26 @@ func TestMixEndsWithLittleTraffic(t *testing.T) {
 	})
 	if o := r.only(1); o.State != Verified {
 		t.Error(o.Words)
+	}
+}
+
+// TestFewerFailuresOfFewer: a retry loop fills its limit before and behind a fall in
+// its load. That fewer of its requests are refused is no improvement while all that
+// come through fail.
+func TestFewerFailuresOfFewer(t *testing.T) {
+	r := newRig(t, clock(9, 0))
+	r.d.Use(Topology{Targets: map[string]Place{"a/m": {"d", "r"}}, Models: map[string][]string{"m": {"a/m"}}})
+	over := func(rps float64) {
+		for range r.poisson(rps) {
+			r.tally.Request(&event.Request{Workload: "w", Model: "m", Class: fault.Capacity, Over: true})
+		}
+	}
+	r.run(30*time.Minute, func() { r.ask("w", "m", "a/m", 3, 0.01, fault.Outage) })
+	r.run(10*time.Minute, func() { r.ask("w", "m", "a/m", 10, 0.98, fault.Outage); over(65) })
+	lull := r.now
+	r.run(10*time.Minute, func() { r.ask("w", "m", "a/m", 10, 0.98, fault.Outage); over(1) })
+	n, ok := r.first(lull, func(n Notice) bool { return n.What == "state" })
+	if !ok || n.State != Unverified || !strings.Contains(n.Text, "still fail") {
+		t.Errorf("%v %s", ok, n.Text)
 	}
 }
