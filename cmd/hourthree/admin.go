@@ -121,7 +121,7 @@ func (o *operatorListener) ask(ctx context.Context, method, path string, body []
 
 // do sends a request, and follows no redirect: the key is for this address.
 func (o *operatorListener) do(req *http.Request) (*http.Response, error) {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, TLSHandshakeTimeout: adminTimeout}
+	transport := &http.Transport{Proxy: proxyFor, DisableKeepAlives: true, TLSHandshakeTimeout: adminTimeout}
 	if o.ca != "" {
 		pool, err := certificates(o.ca)
 		if err != nil {
@@ -139,6 +139,15 @@ func (o *operatorListener) do(req *http.Request) (*http.Response, error) {
 		return nil, exit{exitRun, fmt.Errorf("%s shows a certificate that nobody vouches for: %w; --admin-ca names the certificate of who does", o.base(), err)}
 	}
 	return nil, exit{exitRun, fmt.Errorf("no router answers at %s: %w; --admin names another address", o.base(), err)}
+}
+
+// proxyFor is the proxy that the environment names. What is not encrypted goes to none:
+// it would read the key, and may be anywhere.
+func proxyFor(req *http.Request) (*url.URL, error) {
+	if req.URL.Scheme != "https" {
+		return nil, nil
+	}
+	return http.ProxyFromEnvironment(req)
 }
 
 // authorize puts the operator's key on a request, where there is one.

@@ -73,8 +73,8 @@ type Note struct {
 	Who  Person
 	From string // address
 	Why  string
-	// Missed is how many denials since the last note were not noted: there may be
-	// many, and an attacker does not fill the record.
+	// Missed is how many notes of that person, or of all unknown, were left out since
+	// the last: there may be many, and nobody fills the record.
 	Missed int
 }
 

@@ -16,8 +16,9 @@ const (
 	totalEvery   = time.Second
 	maxAddresses = 1024 // remembered for having failed, and for having shown a right key
 	knownFor     = time.Hour
-	noteBurst    = 20 // denials in the record at once
+	noteBurst    = 20 // notes of one person, and of all unknown, at once
 	noteEvery    = 10 * time.Second
+	maxNoted     = 1024 // people whose notes are counted
 	longAddress  = 64
 )
 
@@ -44,8 +45,6 @@ type failures struct {
 	addresses map[string]*bucket
 	known     map[string]time.Time // when a right key came from there
 	total     bucket
-	notes     bucket
-	missed    int
 }
 
 // shut reports that keys from an address are not looked at, and for how long.
@@ -131,23 +130,58 @@ func (f *failures) good(now time.Time, addr string) {
 	f.known[addr] = now
 }
 
-// notable reports whether a denial goes into the record, and how many before it
-// did not.
-func (f *failures) notable(now time.Time) (missed int, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.notes.fill(now, noteBurst, noteEvery); f.notes.tokens < 1 {
-		f.missed++
+// notes bounds what goes into the record: neither a guesser nor somebody with a key
+// fills it, nor keeps out what others do.
+type notes struct {
+	mu sync.Mutex
+	of map[string]*share // by name, "" for all that are unknown
+}
+
+// share is the room of one of them.
+type share struct {
+	bucket
+	missed int // since the last note
+}
+
+// take reports whether something goes into the record, and how much before it did
+// not.
+func (n *notes) take(now time.Time, who string) (missed int, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.of[who]
+	if s == nil {
+		if n.of == nil {
+			n.of = map[string]*share{}
+		}
+		if len(n.of) >= maxNoted {
+			n.forget()
+		}
+		s = &share{}
+		n.of[who] = s
+	}
+	if s.fill(now, noteBurst, noteEvery); s.tokens < 1 {
+		s.missed++
 		return 0, false
 	}
-	f.notes.tokens--
-	missed, f.missed = f.missed, 0
+	s.tokens--
+	missed, s.missed = s.missed, 0
 	return missed, true
 }
 
-// addressOf is where a request comes from, as failures are counted: without the
+// forget drops whoever was noted longest ago.
+func (n *notes) forget() {
+	oldest, found := "", false
+	for who, s := range n.of {
+		if !found || s.at.Before(n.of[oldest].at) {
+			oldest, found = who, true
+		}
+	}
+	delete(n.of, oldest)
+}
+
+// AddressOf is where a request comes from, as failures are counted: without the
 // port, and of IPv6 the network, of which one machine has all addresses.
-func addressOf(remote string) string {
+func AddressOf(remote string) string {
 	a, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return remote[:min(len(remote), longAddress)]

@@ -134,7 +134,7 @@ func (g *Guard) oidcCallback(w http.ResponseWriter, r *http.Request) {
 		show(w, http.StatusNotFound, c.form("/", "No provider is configured to sign in with."))
 		return
 	}
-	https, now, addr := c.secure(r), time.Now(), addressOf(r.RemoteAddr)
+	https, now, addr := c.secure(r), time.Now(), AddressOf(r.RemoteAddr)
 	if wait, shut := g.wrong.shut(now, addr); shut { // the provider is not asked without end
 		g.opt.Denied(reasonShutOut)
 		w.Header().Set("Retry-After", seconds(wait))

@@ -48,6 +48,7 @@ type Guard struct {
 	opt      Options
 	now      atomic.Pointer[rules]
 	wrong    failures
+	notes    notes
 	sessions sessions
 	seal     *seal
 	csrf     *http.CrossOriginProtection
@@ -264,7 +265,7 @@ func (g *Guard) identify(w http.ResponseWriter, r *http.Request, c *rules) (Pers
 // check looks at a key that was shown. On failure wait is how long the address is
 // shut out, 0 when it is not.
 func (g *Guard) check(r *http.Request, c *rules, shown string) (k *key, wait time.Duration, ok bool) {
-	now, addr := time.Now(), addressOf(r.RemoteAddr)
+	now, addr := time.Now(), AddressOf(r.RemoteAddr)
 	if wait, shut := g.wrong.shut(now, addr); shut {
 		g.opt.Denied(reasonShutOut)
 		return nil, wait, false
@@ -295,8 +296,14 @@ func seconds(d time.Duration) string { return strconv.Itoa(int(math.Ceil(d.Secon
 // deny counts a denial, and notes it as far as the record has room.
 func (g *Guard) deny(r *http.Request, p Person, reason, why string) {
 	g.opt.Denied(reason)
-	if missed, ok := g.wrong.notable(time.Now()); ok {
-		g.opt.Noted(Note{At: time.Now(), What: Denied, Who: p, From: addressOf(r.RemoteAddr), Why: why, Missed: missed})
+	g.note(r, Denied, p, why)
+}
+
+// note puts something into the record, as far as it has room for that person.
+func (g *Guard) note(r *http.Request, what string, p Person, why string) {
+	now := time.Now()
+	if missed, ok := g.notes.take(now, p.Name); ok {
+		g.opt.Noted(Note{At: now, What: what, Who: p, From: AddressOf(r.RemoteAddr), Why: why, Missed: missed})
 	}
 }
 

@@ -439,7 +439,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	any := func(*session) bool { return true }
 	ids := make([]string, 0, maxSessions+5)
 	for i := range maxSessions + 5 {
-		ids = append(ids, s.open(now.Add(time.Duration(i)*time.Millisecond), session{person: Person{Name: "a"}}))
+		ids = append(ids, s.open(now.Add(time.Duration(i)*time.Millisecond), session{person: Person{Name: fmt.Sprint("a", i%50)}}))
 	}
 	if len(s.byID) != maxSessions {
 		t.Errorf("%d sessions", len(s.byID))
@@ -453,5 +453,49 @@ func TestSessionsAreBounded(t *testing.T) {
 	s.open(now.Add(3*time.Hour), session{})
 	if len(s.byID) != 1 {
 		t.Errorf("%d sessions, and all but one are over", len(s.byID))
+	}
+}
+
+// TestOneWhoMayView neither ends the sessions of others nor fills the record, and what
+// others do is noted beside what that one does.
+func TestOneWhoMayView(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, config())
+		alice := r.signIn("http://127.0.0.1:8081", aliceKey)
+		for range maxSessions + 1 {
+			time.Sleep(time.Millisecond)
+			r.signIn("http://127.0.0.1:8081", scrapKey)
+			r.ask(asked{method: "POST", url: "/", key: scrapKey})
+		}
+		if resp := r.ask(asked{url: "/", cookies: alice}); resp.StatusCode != 200 {
+			t.Errorf("the session of somebody else: %d", resp.StatusCode)
+		}
+		r.ask(asked{method: "POST", url: "/logout", header: fromOwnPage, cookies: alice})
+		r.ask(asked{url: "/", key: "a-guess-of-somebody"})
+		notes := r.said()
+		if n := len(notes); n > noteBurst+10 {
+			t.Errorf("%d notes", n)
+		}
+		if n := len(notes); n < 2 || notes[n-2].What != SignedOut || notes[n-2].Who.Name != "alice" || notes[n-1].Why != "a key that is not configured" {
+			t.Errorf("what others did is not noted: %+v", notes[n-2:])
+		}
+		time.Sleep(noteEvery)
+		r.signIn("http://127.0.0.1:8081", scrapKey)
+		if notes = r.said(); notes[len(notes)-1].Missed < maxSessions {
+			t.Errorf("what was left out is not counted: %+v", notes[len(notes)-1])
+		}
+	})
+}
+
+// TestNotesAreBounded: names come and go with a provider's people.
+func TestNotesAreBounded(t *testing.T) {
+	var n notes
+	for i := range 3 * maxNoted {
+		if _, ok := n.take(time.Unix(int64(i), 0), fmt.Sprint(i)); !ok {
+			t.Fatal("the first of somebody is not noted")
+		}
+	}
+	if len(n.of) > maxNoted {
+		t.Errorf("%d names", len(n.of))
 	}
 }

@@ -126,13 +126,13 @@ func (g *Guard) signIn(w http.ResponseWriter, r *http.Request) {
 
 // begin opens a session in place of the one that the browser has.
 func (g *Guard) begin(w http.ResponseWriter, r *http.Request, c *rules, s session) {
-	https, now := c.secure(r), time.Now()
+	https := c.secure(r)
 	if old := cookieOf(r, sessionCookie, https); old != "" {
 		g.sessions.end(old)
 	}
-	id := g.sessions.open(now, s)
+	id := g.sessions.open(time.Now(), s)
 	http.SetCookie(w, cookie(sessionCookie, id, https, http.SameSiteStrictMode, sessionLimit))
-	g.opt.Noted(Note{At: now, What: SignedIn, Who: s.person, From: addressOf(r.RemoteAddr)})
+	g.note(r, SignedIn, s.person, "")
 }
 
 // logout asks before it does it: a link must change nothing.
@@ -149,7 +149,7 @@ func (g *Guard) signOut(w http.ResponseWriter, r *http.Request) {
 	}
 	https := c.secure(r)
 	if p, ok := g.sessions.end(cookieOf(r, sessionCookie, https)); ok {
-		g.opt.Noted(Note{At: time.Now(), What: SignedOut, Who: p, From: addressOf(r.RemoteAddr)})
+		g.note(r, SignedOut, p, "")
 	}
 	http.SetCookie(w, cookie(sessionCookie, "", https, http.SameSiteStrictMode, 0))
 	http.Redirect(w, r, "/login", http.StatusSeeOther)

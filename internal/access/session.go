@@ -18,6 +18,8 @@ const (
 	// maxSessions bounds how many there are; the one that has been idle longest
 	// makes room.
 	maxSessions = 1000
+	// maxEach bounds those of one person, who otherwise ends everybody's.
+	maxEach = 100
 	// idBytes is the length of an id before it is written as text.
 	idBytes = 32
 )
@@ -54,25 +56,43 @@ func (s *sessions) open(now time.Time, n session) string {
 	if s.byID == nil {
 		s.byID = map[digest]*session{}
 	}
-	if len(s.byID) >= maxSessions {
-		s.makeRoom(now)
-	}
+	s.makeRoom(now, n.person)
 	s.byID[sha256.Sum256([]byte(id))] = &n
 	return id
 }
 
-func (s *sessions) makeRoom(now time.Time) {
-	var idlest digest
-	var since time.Time
+// makeRoom lets go of what is over, and of the idlest session where there are too many,
+// of the person who comes first.
+func (s *sessions) makeRoom(now time.Time, who Person) {
+	var all, own idlest
 	for id, each := range s.byID {
 		if each.over(now) {
 			delete(s.byID, id)
-		} else if since.IsZero() || each.seen.Before(since) {
-			idlest, since = id, each.seen
+			continue
+		}
+		all.see(id, each)
+		if each.person == who {
+			own.see(id, each)
 		}
 	}
-	if len(s.byID) >= maxSessions {
-		delete(s.byID, idlest)
+	switch {
+	case own.of >= maxEach:
+		delete(s.byID, own.id)
+	case all.of >= maxSessions:
+		delete(s.byID, all.id)
+	}
+}
+
+// idlest is the session that has been idle longest.
+type idlest struct {
+	of    int // sessions
+	id    digest
+	since time.Time
+}
+
+func (i *idlest) see(id digest, s *session) {
+	if i.of++; i.of == 1 || s.seen.Before(i.since) {
+		i.id, i.since = id, s.seen
 	}
 }
 

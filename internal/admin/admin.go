@@ -56,7 +56,7 @@ type Options struct {
 	// Outages are those that were noticed; Changed hears of changes made elsewhere.
 	// Both may be nil, and are not served then.
 	Outages func(now time.Time) watch.Report
-	Changed func(detect.Change)
+	Changed func(detect.Change, By)
 	// History answers for a stretch of the past, Totals for the windows that end now.
 	// Both may be nil, and are not served then.
 	History func(now time.Time, q history.Query) (history.Answer, error)

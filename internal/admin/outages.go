@@ -41,7 +41,8 @@ func (o Options) change(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := time.Now()
-	told := detect.Change{At: now, What: line(c.What), Scope: line(c.Scope), By: line(c.Who), Reverts: line(c.Reverts)}
+	by := byOf(r, c.Who)
+	told := detect.Change{At: now, What: line(c.What), Scope: line(c.Scope), By: by.Name, Reverts: line(c.Reverts)}
 	switch {
 	case told.What == "":
 		problem(w, http.StatusBadRequest, "what: say what was changed.")
@@ -62,6 +63,6 @@ func (o Options) change(w http.ResponseWriter, r *http.Request) {
 	if c.Dose != nil {
 		told.Dose = *c.Dose
 	}
-	o.Changed(told)
+	o.Changed(told, by)
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -33,7 +33,7 @@ func TestOutages(t *testing.T) {
 // mistake is told with what to do.
 func TestChanges(t *testing.T) {
 	var heard []detect.Change
-	h := Handler(Options{Metrics: http.NotFoundHandler(), Changed: func(c detect.Change) { heard = append(heard, c) }})
+	h := Handler(Options{Metrics: http.NotFoundHandler(), Changed: func(c detect.Change, _ By) { heard = append(heard, c) }})
 	post := func(body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, "http://localhost/api/v1/changes", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")

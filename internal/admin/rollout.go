@@ -1,11 +1,9 @@
 package admin
 
 import (
-	"cmp"
 	"net/http"
 	"time"
 
-	"github.com/hourthree/hourthree/internal/access"
 	"github.com/hourthree/hourthree/internal/rollout"
 )
 
@@ -16,7 +14,7 @@ type Rollout struct {
 	Status func(now time.Time) (s rollout.Status, ok bool)
 	// Promote goes to the next stage, Halt back to the version before, Retry rolls out
 	// again what was taken back. Their errors say why that is not possible now.
-	Promote, Halt, Retry func(who, why string) error
+	Promote, Halt, Retry func(by By, why string) error
 }
 
 // StateNone is the state where there has been no rollout since the start.
@@ -35,29 +33,25 @@ func (o Rollout) serve(mux *http.ServeMux) {
 		}
 		data(w, s)
 	})
-	for path, do := range map[string]func(who, why string) error{"promote": o.Promote, "halt": o.Halt, "retry": o.Retry} {
+	for path, do := range map[string]func(By, string) error{"promote": o.Promote, "halt": o.Halt, "retry": o.Retry} {
 		mux.HandleFunc("POST /api/v1/rollout/"+path, func(w http.ResponseWriter, r *http.Request) { steerRollout(w, r, do) })
 	}
 }
 
 // steerRollout does what an operator asks for.
-func steerRollout(w http.ResponseWriter, r *http.Request, do func(who, why string) error) {
+func steerRollout(w http.ResponseWriter, r *http.Request, do func(by By, why string) error) {
 	var q struct {
 		Who string `json:"who"` // of somebody on this machine, where nobody is asked who they are
 		Why string `json:"why"`
 	}
-	if !order(w, r, &q) {
+	if !operates(w, r) || !order(w, r, &q) {
 		return
 	}
 	if q.Why = line(q.Why); q.Why == "" {
 		problem(w, http.StatusBadRequest, "why: say in a few words why; it is kept with the change.")
 		return
 	}
-	who := access.From(r.Context())
-	if who.Via == "loopback" {
-		who.Name = cmp.Or(line(q.Who), who.Name)
-	}
-	if err := do(who.Name, q.Why); err != nil {
+	if err := do(byOf(r, q.Who), q.Why); err != nil {
 		problem(w, http.StatusConflict, err.Error())
 		return
 	}

@@ -21,7 +21,7 @@ func TestActionsAPI(t *testing.T) {
 	var most int
 	var fails error
 	h := Handler(Options{
-		Metrics: http.NotFoundHandler(), Changed: func(detect.Change) {},
+		Metrics: http.NotFoundHandler(), Changed: func(detect.Change, By) {},
 		Steering: Steering{
 			Quarantine: func(_ string, q Quarantine) error { by = q.By; return fails },
 			Release:    func(_ string, q Quarantine) error { by = q.By; return fails },

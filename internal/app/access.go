@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +29,11 @@ func (a *App) noted(n access.Note) {
 		level = a.log.Warn
 	}
 	level(n.What, "component", "access", "who", n.Who.Name, "role", string(n.Who.Role), "via", n.Who.Via, "from", n.From, "why", n.Why, "not_noted_before", n.Missed)
-	a.audit(steer.Entry{At: n.At, Who: n.Who.Name, Role: string(n.Who.Role), Via: n.Who.Via, What: n.What, Subject: n.From, Why: n.Why})
+	why := n.Why
+	if n.Missed > 0 {
+		why = strings.TrimSpace(fmt.Sprintf("%s (%d more before are not noted)", why, n.Missed))
+	}
+	a.audit(steer.Entry{At: n.At, Who: n.Who.Name, Role: string(n.Who.Role), Via: n.Who.Via, What: n.What, Subject: n.From, Why: why})
 }
 
 // accessOf is who may do what by a configuration.

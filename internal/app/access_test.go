@@ -109,6 +109,23 @@ func TestOperatorsAreKnown(t *testing.T) {
 	})
 }
 
+// TestChangesElsewhereAreKnown: who tells of a change that was made elsewhere is who
+// has the key, whatever the request says, and it is in the audit log.
+func TestChangesElsewhereAreKnown(t *testing.T) {
+	run(t, guarded(upstream("u1", answers("fine")), keysOf), func(r *rig) {
+		if status, text := r.admin("POST", "/api/v1/changes", aliceKey, `{"what":"rollout 7","scope":"sweden","who":"mallory","reverts":"rollout 6"}`); status != 204 {
+			t.Fatalf("%d %s", status, text)
+		}
+		all, err := r.app.entries(0, 10)
+		if err != nil || len(all) == 0 {
+			t.Fatal(all, err)
+		}
+		if e := all[0]; e.Who != "alice" || e.Role != "operate" || e.What != "elsewhere" || e.Subject != "sweden" || !strings.Contains(e.Why, "rollout 7") || !strings.Contains(e.Why, "rollout 6") {
+			t.Errorf("%+v", e)
+		}
+	})
+}
+
 // TestAgentsHaveAKey: the tools for agents are there for who may view, under the
 // names that the listener has, and for nobody else.
 func TestAgentsHaveAKey(t *testing.T) {

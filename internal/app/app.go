@@ -59,6 +59,8 @@ const (
 	idleConn = 2 * time.Minute
 	// lastWords is how long the error event of a cut answer may take.
 	lastWords = 2 * time.Second
+	// storeWords is how long the last writes to the store may take.
+	storeWords = 10 * time.Second
 )
 
 // Options is what the command line decides.
@@ -136,6 +138,7 @@ type App struct {
 	stopPoll        context.CancelFunc
 	cutOff          context.CancelCauseFunc // ends every running request
 	wg              sync.WaitGroup
+	saves           sync.WaitGroup // of the history, which may hang with the store
 }
 
 // loaded is one configuration in force.
@@ -288,6 +291,7 @@ func (a *App) Reload() error {
 }
 
 func (a *App) reload() error {
+	defer a.settleOrders()
 	l, err := a.load()
 	if err == nil {
 		now := a.current.Load().config
@@ -335,7 +339,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 		return fmt.Errorf("listen for the operator on %s: %w; choose another address with --admin-listen", c.Admin.Listen, err)
 	}
 	a.clientAddr, a.adminAddr = client.Addr(), adm.Addr()
-	operators, err := a.adminTLS(netutil.LimitListener(adm, 100), c)
+	operators, err := a.adminTLS(netutil.LimitListener(&crowd{Listener: adm}, maxOperatorConns), c)
 	if err != nil {
 		client.Close()
 		adm.Close()
@@ -354,7 +358,7 @@ func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
 	}
 	a.admins = &http.Server{
 		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Outages: a.watch.Report, SLOs: a.watch.Budgets, Changed: a.watch.Tell, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady,
+			State: a.state, Limits: a.limits, Outages: a.watch.Report, SLOs: a.watch.Budgets, Changed: a.changedElsewhere, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady,
 			Access: a.guard, Steering: a.steeringAPI(),
 			Rollout:   admin.Rollout{Status: a.RolloutStatus, Promote: a.PromoteRollout, Halt: a.HaltRollout, Retry: a.RetryRollout},
 			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
@@ -481,12 +485,30 @@ func (a *App) Stop() error {
 		a.export.Close()
 	}
 	a.notify.Close()
-	a.lastPoints(time.Now())
-	a.journal.stop()
-	a.closeStore()
+	a.lastWrites()
 	a.log.Info("stopped", "component", "app")
 	a.flush()
 	return nil
+}
+
+// lastWrites brings to the store what is left, unless its disk hangs: the process ends
+// nevertheless, and says so.
+func (a *App) lastWrites() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.saves.Wait()
+		a.lastPoints(time.Now())
+		a.journal.stop()
+		a.closeStore()
+	}()
+	late := time.NewTimer(storeWords)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+		a.log.Error("the store does not answer: what it has not taken is lost, the log lines have it", "component", "store", "path", a.store.Path())
+	}
 }
 
 // wait lets the handlers of closed connections say their last.

@@ -192,7 +192,7 @@ func (a *App) saving(done <-chan struct{}) {
 	if a.past == nil || a.past.store == nil {
 		return
 	}
-	a.wg.Go(func() {
+	a.saves.Go(func() {
 		tick := time.NewTicker(saveEvery)
 		defer tick.Stop()
 		for {

@@ -21,8 +21,12 @@ const (
 	writeWait = 5 * time.Second
 )
 
-// errUnwritten says that what was done may be missing from the store.
-var errUnwritten = errors.New("the store has not taken it")
+var (
+	// errUnwritten says that what was done may be missing from the store.
+	errUnwritten = errors.New("the store has not taken it")
+	// errUnread says that the store does not answer.
+	errUnread = errors.New("the store does not answer")
+)
 
 // journal is what was changed while the router runs, and by whom. One goroutine
 // writes it to the store, so that neither a request nor the poller waits for a disk.
@@ -30,9 +34,11 @@ type journal struct {
 	mu     sync.Mutex
 	recent []steer.Entry // the newest last
 	queue  chan job      // closed by stop
+	states []state       // to be written, one of a name, the newest last
 	closed bool
 
-	wg sync.WaitGroup
+	reading chan struct{} // held by whoever reads: readers must not fill the queue
+	wg      sync.WaitGroup
 }
 
 // job is something to be written, in its turn.
@@ -41,7 +47,15 @@ type job struct {
 	done  chan error // nil where nobody waits
 }
 
-func newJournal() *journal { return &journal{queue: make(chan job, maxUnwritten)} }
+// state is something of which the newest alone is written.
+type state struct {
+	name  string
+	write func() error
+}
+
+func newJournal() *journal {
+	return &journal{queue: make(chan job, maxUnwritten), reading: make(chan struct{}, 1)}
+}
 
 // start writes what comes, until stop. failed hears of what could not be written.
 func (j *journal) start(failed func(error)) {
@@ -53,6 +67,9 @@ func (j *journal) start(failed func(error)) {
 			}
 			if next.done != nil {
 				next.done <- err
+			}
+			if err := j.flush(); err != nil {
+				failed(err)
 			}
 		}
 	})
@@ -84,6 +101,40 @@ func (j *journal) add(next job) bool {
 	}
 }
 
+// keep has the newest state of something written. It is not lost where the queue is
+// full or the store fails: the next job that is done brings it along.
+func (j *journal) keep(name string, write func() error) {
+	j.mu.Lock()
+	j.states = slices.DeleteFunc(j.states, func(s state) bool { return s.name == name })
+	j.states = append(j.states, state{name, write})
+	j.mu.Unlock()
+	j.add(job{write: func() error { return nil }})
+}
+
+// flush writes the states that are not written yet, up to one that fails.
+func (j *journal) flush() error {
+	for {
+		j.mu.Lock()
+		if len(j.states) == 0 {
+			j.mu.Unlock()
+			return nil
+		}
+		next := j.states[0]
+		j.states = slices.Clone(j.states[1:])
+		j.mu.Unlock()
+		err := next.write()
+		if err == nil {
+			continue
+		}
+		j.mu.Lock()
+		if !slices.ContainsFunc(j.states, func(s state) bool { return s.name == next.name }) {
+			j.states = slices.Insert(j.states, 0, next)
+		}
+		j.mu.Unlock()
+		return err
+	}
+}
+
 // wait waits for everything that was added before.
 func (j *journal) wait(write func() error) error {
 	next := job{write: write, done: make(chan error, 1)}
@@ -97,6 +148,29 @@ func (j *journal) wait(write func() error) error {
 		return err
 	case <-late.C:
 		return errUnwritten
+	}
+}
+
+// read runs f after everything that was added before, one reader at a time. Where the
+// disk hangs it is given up: readers may come for as long as that lasts.
+func (j *journal) read(f func()) error {
+	late := time.NewTimer(writeWait)
+	defer late.Stop()
+	select {
+	case j.reading <- struct{}{}:
+	case <-late.C:
+		return errUnread
+	}
+	done := make(chan error, 1)
+	if !j.add(job{write: func() error { defer func() { <-j.reading }(); f(); return nil }, done: done}) {
+		<-j.reading
+		return errUnread
+	}
+	select {
+	case <-done:
+		return nil
+	case <-late.C:
+		return errUnread
 	}
 }
 
@@ -115,8 +189,20 @@ func (a *App) changed(e steer.Entry, told detect.Change) {
 		a.journal.recent = slices.Delete(a.journal.recent, 0, extra)
 	}
 	a.journal.mu.Unlock()
-	a.announce(e)
+	a.announce(e, "")
 	a.audit(e)
+}
+
+// changedElsewhere notes a change that was made elsewhere and told here. It moves what
+// is suspected, so who told it is written down.
+func (a *App) changedElsewhere(c detect.Change, by admin.By) {
+	a.log.Warn("changed elsewhere", "component", "admin", "who", by.Name, "what", c.What, "scope", c.Scope, "reverts", c.Reverts)
+	a.watch.Tell(c)
+	why := c.What
+	if c.Reverts != "" {
+		why += ", which takes back " + c.Reverts
+	}
+	a.audit(steer.Entry{At: time.Now(), Who: by.Name, Role: by.Role, Via: by.Via, What: "elsewhere", Subject: c.Scope, Why: why})
 }
 
 // audit adds a line to the audit log.
@@ -145,10 +231,19 @@ func (a *App) changes() []admin.Change {
 // entries are lines of the audit log below an ID, newest first; those that were
 // written before this was asked are among them.
 func (a *App) entries(before int64, most int) ([]steer.Entry, error) {
-	if err := a.journal.wait(func() error { return nil }); err != nil {
-		a.log.Warn("the audit log is read before all of it is written", "component", "store", "reason", err.Error())
+	type page struct {
+		list []steer.Entry
+		err  error
 	}
-	return a.store.Entries(before, most)
+	got := make(chan page, 1)
+	if err := a.journal.read(func() {
+		list, err := a.store.Entries(before, most)
+		got <- page{list, err}
+	}); err != nil {
+		return nil, err
+	}
+	p := <-got
+	return p.list, p.err
 }
 
 // bounded is a reason as it is written down: of a configuration it may be long.

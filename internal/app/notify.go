@@ -16,6 +16,7 @@ import (
 	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/notify"
+	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/spelling"
 	"github.com/hourthree/hourthree/internal/steer"
 	"github.com/hourthree/hourthree/internal/telemetry"
@@ -85,9 +86,9 @@ func (a *App) noticed(n detect.Notice) {
 	a.notify.Noticed(n)
 }
 
-// announce tells webhooks of a change.
-func (a *App) announce(e steer.Entry) {
-	if n, ok := (notify.Change{At: e.At, Who: e.Who, What: e.What, Subject: e.Subject, Why: e.Why}).Notice(); ok {
+// announce tells webhooks of a change; became is how a rollout has ended.
+func (a *App) announce(e steer.Entry, became rollout.State) {
+	if n, ok := (notify.Change{At: e.At, Who: e.Who, What: e.What, Subject: e.Subject, Why: e.Why, Became: string(became)}).Notice(); ok {
 		a.notify.Tell(n)
 	}
 }

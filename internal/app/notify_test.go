@@ -86,6 +86,32 @@ func TestWebhookTells(t *testing.T) {
 	})
 }
 
+// TestWebhookTellsHowARolloutEnded: by itself, and by hand whatever is said for it.
+func TestWebhookTellsHowARolloutEnded(t *testing.T) {
+	box := new(inbox)
+	old, next := upstream("old", answers("of old")), upstream("new", answers("of new"))
+	more := "notify: {webhooks: {ops: {url: 'http://hook.test/x', insecure: true, events: [rollout]}}}\n"
+	v1, v2 := pair{workloads: 10, to: "old", stages: quick, more: more}, pair{workloads: 10, to: "new", stages: quick, more: more}
+	run(t, setup{upstreams: []*fake{old, next}, whole: v1.yaml(), hosts: map[string]http.Handler{"hook.test": box}}, func(r *rig) {
+		r.flow(10, 50*time.Millisecond, lasting(2*time.Minute))
+		r.take(v2)
+		if err := r.app.PromoteRollout(ada, "the last was reverted by mistake"); err != nil { // a stage
+			t.Fatal(err)
+		}
+		r.flow(10, 50*time.Millisecond, r.over(time.Hour))
+		second := r.rolled().Version
+		r.take(v1)
+		third := r.rolled().Version
+		if err := r.app.HaltRollout(ada, "promoted too soon, to be reverted"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got, want := strings.Join(box.said(), "; "), "rollout promoted "+second+"; rollout halted "+third; got != want {
+			t.Errorf("told: %s, want %s", got, want)
+		}
+	})
+}
+
 // TestWebhookHangs: requests, a reload and the end of the router do not wait for one
 // that hangs.
 func TestWebhookHangs(t *testing.T) {

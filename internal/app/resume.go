@@ -43,12 +43,19 @@ func (a *App) keepInForce() {
 	case !a.lasts():
 		return
 	case l.text == nil || l.config.Rollout == nil:
-		if err := a.store.Delete(keptConfiguration, inForceID); err != nil {
-			a.log.Error("what is kept of a configuration stays in the store", "component", "rollout", "error", err)
-		}
+		a.journal.keep(keptConfiguration, func() error { return a.store.Delete(keptConfiguration, inForceID) })
 		return
 	}
-	a.keep(keptConfiguration, inForceID, inForceText{l.id, l.source, l.text})
+	a.keepText(l)
+}
+
+// keepText keeps a configuration as the one in force.
+func (a *App) keepText(l *loaded) {
+	if !a.lasts() || l.text == nil {
+		return
+	}
+	data, err := json.Marshal(inForceText{l.id, l.source, l.text})
+	a.keep(keptConfiguration, inForceID, "the configuration in force", data, err)
 }
 
 // keepRollout keeps where the newest rollout stands.
@@ -57,22 +64,22 @@ func (a *App) keepRollout() {
 		return
 	}
 	data, err := a.rolling.run.Marshal()
-	if err == nil {
-		err = a.store.Put(keptRollout, newestID, data)
-	}
-	if err != nil {
-		a.log.Error("the rollout is not kept: after a restart the configuration file counts", "component", "rollout", "error", err)
-	}
+	a.keep(keptRollout, newestID, "the rollout", data, err)
 }
 
-func (a *App) keep(kind, id string, v any) {
-	data, err := json.Marshal(v)
-	if err == nil {
-		err = a.store.Put(kind, id, data)
-	}
-	if err != nil {
-		a.log.Error("the configuration in force is not kept: after a restart the file counts", "component", "rollout", "error", err)
-	}
+// keep has a document written, in place of what is not written yet of it. Nothing
+// waits for that: it is the poller that goes on with a rollout.
+func (a *App) keep(kind, id, what string, data []byte, err error) {
+	a.journal.keep(kind, func() error {
+		if err == nil {
+			if err := a.store.Put(kind, id, data); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			return nil
+		}
+		a.log.Error("what a restart goes by is not kept", "component", "rollout", "what", what, "error", err)
+		return nil
+	})
 }
 
 // begins takes the first configuration: the file's, or where that was not through
@@ -80,6 +87,7 @@ func (a *App) keep(kind, id string, v any) {
 func (a *App) begins(file *loaded) error {
 	a.rolling.mu.Lock()
 	defer a.rolling.mu.Unlock()
+	defer a.settleOrders()
 	if file.config.Rollout != nil && !a.lasts() {
 		a.log.Warn("the configuration file is taken as it is: without a store nothing is known of what was in force before, or taken back", "component", "rollout", "remedy", "set store.path")
 	}

@@ -10,9 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/event"
+	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/route"
@@ -39,6 +41,7 @@ type rolling struct {
 	run    *rollout.Rollout // the newest, nil for none
 	way    *onItsWay        // nil once it has ended
 	ended  string           // the version that was halted or reverted last, "" for none
+	asks   admin.By         // who moves it by hand just now
 	looked time.Time
 	faded  time.Time
 
@@ -61,7 +64,7 @@ type onItsWay struct {
 func (r *rolling) listener() *event.Listener {
 	return &event.Listener{
 		Request: func(q *event.Request) {
-			if r.on.Load() {
+			if r.on.Load() && speaks(q) {
 				r.counting.Lock()
 				r.seen.Request(q)
 				r.counting.Unlock()
@@ -78,6 +81,12 @@ func (r *rolling) listener() *event.Listener {
 			}
 		},
 	}
+}
+
+// speaks reports that a request says something of the version that served it: one that
+// an operator has refused does not, nor does one that only asks which models there are.
+func speaks(q *event.Request) bool {
+	return !fault.Ordered(q.Reason) && (q.Attempts > 0 || q.Class != fault.OK || q.Degraded != "")
 }
 
 // offer does with a configuration what it asks for: it is taken at once or rolled
@@ -145,6 +154,7 @@ func (a *App) begin(now time.Time, l *loaded) error {
 	diff := config.Diff(force.config, l.config)
 	traffic := a.traffic(now)
 	r.on.Store(true)
+	a.keepText(force) // of which nothing may be kept yet: it may know of no rollouts
 	r.run = rollout.New(plan(l.config.Rollout, traffic), l.id, force.id, diff, traffic, now)
 	r.way, r.ended = &onItsWay{x, l, new(gateway.Rollout)}, ""
 	a.expose()
@@ -225,7 +235,9 @@ func (a *App) roll(now time.Time) {
 	if !r.on.Load() {
 		return
 	}
-	r.mu.Lock()
+	if !r.mu.TryLock() { // a file is being read, which may take its time; the poller has more to do
+		return
+	}
 	defer r.mu.Unlock()
 	if now.Sub(r.looked) < rollEvery {
 		return
@@ -289,6 +301,7 @@ func (a *App) settleRollout(now time.Time, moments []rollout.Moment) {
 		a.serveFrom(a.builder.snapshot)
 		a.watch.Use(topology(a.builder.list(), a.builder.snapshot))
 	}
+	a.settleOrders()
 	a.moments(way.id, moments)
 }
 
@@ -301,7 +314,11 @@ func (a *App) moments(version string, all []rollout.Moment) {
 		a.keepRollout()
 	}
 	for _, m := range all {
-		a.changed(steer.Entry{At: m.At, Who: cmp.Or(m.By, byRollout), What: "rollout", Subject: version, Why: m.What}, detect.Change{})
+		e := steer.Entry{At: m.At, Who: cmp.Or(m.By, byRollout), What: "rollout", Subject: version, Why: m.What}
+		if by := a.rolling.asks; m.By != "" && m.By == by.Name {
+			e.Role, e.Via = by.Role, by.Via
+		}
+		a.changed(e, detect.Change{})
 		if a.opt.Rolled != nil {
 			a.opt.Rolled(a.rolling.run.Status(m.At).State, m.At)
 		}
@@ -310,7 +327,9 @@ func (a *App) moments(version string, all []rollout.Moment) {
 		return
 	}
 	newest := all[len(all)-1]
-	for _, c := range doses(version, a.rolling.run.Status(newest.At)) {
+	status := a.rolling.run.Status(newest.At)
+	a.announce(steer.Entry{At: newest.At, Who: cmp.Or(newest.By, byRollout), What: "rollout", Subject: version, Why: newest.What}, status.State)
+	for _, c := range doses(version, status) {
 		c.At, c.By = newest.At, cmp.Or(newest.By, byRollout)
 		a.watch.Tell(c)
 	}
@@ -376,10 +395,12 @@ func (a *App) count() {
 var errNoRollout = errors.New("no configuration is being rolled out")
 
 // steerRollout changes the rollout that runs.
-func (a *App) steerRollout(change func(now time.Time, run *rollout.Rollout) error) error {
+func (a *App) steerRollout(by admin.By, change func(now time.Time, run *rollout.Rollout) error) error {
 	r := &a.rolling
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.asks = by
+	defer func() { r.asks = admin.By{} }()
 	if r.way == nil {
 		return errNoRollout
 	}
@@ -392,17 +413,17 @@ func (a *App) steerRollout(change func(now time.Time, run *rollout.Rollout) erro
 }
 
 // PromoteRollout widens the rollout by hand.
-func (a *App) PromoteRollout(who, why string) error {
-	return a.steerRollout(func(now time.Time, run *rollout.Rollout) error { return run.Promote(now, who, why) })
+func (a *App) PromoteRollout(by admin.By, why string) error {
+	return a.steerRollout(by, func(now time.Time, run *rollout.Rollout) error { return run.Promote(now, by.Name, why) })
 }
 
 // HaltRollout ends the rollout: everything is served by the configuration before.
-func (a *App) HaltRollout(who, why string) error {
-	return a.steerRollout(func(now time.Time, run *rollout.Rollout) error { return run.Halt(now, who, why) })
+func (a *App) HaltRollout(by admin.By, why string) error {
+	return a.steerRollout(by, func(now time.Time, run *rollout.Rollout) error { return run.Halt(now, by.Name, why) })
 }
 
 // RetryRollout rolls the configuration out again that was taken back last.
-func (a *App) RetryRollout(who, why string) error {
+func (a *App) RetryRollout(by admin.By, why string) error {
 	r := &a.rolling
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -413,7 +434,7 @@ func (a *App) RetryRollout(who, why string) error {
 		return errors.New("no configuration was taken back: there is nothing to try again")
 	}
 	ended := r.ended
-	a.changed(steer.Entry{At: time.Now(), Who: who, What: "rollout", Subject: ended, Why: "to be tried again: " + why}, detect.Change{})
+	a.changed(steer.Entry{At: time.Now(), Who: by.Name, Role: by.Role, Via: by.Via, What: "rollout", Subject: ended, Why: "to be tried again: " + why}, detect.Change{})
 	r.ended = ""
 	err := a.reload()
 	if err != nil {

@@ -25,7 +25,7 @@ func TestRolloutKeepsLimits(t *testing.T) {
 	}
 	run(t, setup{upstreams: []*fake{u}, whole: v(4).yaml()}, func(r *rig) {
 		r.take(v(6))
-		if err := r.app.PromoteRollout("ada", "half of it"); err != nil {
+		if err := r.app.PromoteRollout(ada, "half of it"); err != nil {
 			t.Fatal(err)
 		}
 		if n := len(r.app.builder.candidates()); n != 1 {
@@ -52,7 +52,7 @@ func TestRolloutKeepsLimits(t *testing.T) {
 			t.Errorf("%d %.300s", resp.StatusCode, text) // a name that is there twice is an error
 		}
 		for r.rolled().State == rollout.Baking {
-			if err := r.app.PromoteRollout("ada", "all of it"); err != nil {
+			if err := r.app.PromoteRollout(ada, "all of it"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -89,7 +89,7 @@ func TestRolloutKeepsLimitsOfModels(t *testing.T) {
 		}
 		reload(v(9))
 		for range 2 { // to the last stage
-			if err := r.app.PromoteRollout("ada", "all"); err != nil {
+			if err := r.app.PromoteRollout(ada, "all"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -98,7 +98,7 @@ func TestRolloutKeepsLimitsOfModels(t *testing.T) {
 		}
 		reload(v(2)) // replaced, from the first stage
 		for range 2 {
-			if err := r.app.PromoteRollout("ada", "all"); err != nil {
+			if err := r.app.PromoteRollout(ada, "all"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -135,7 +135,7 @@ func TestRolloutOfWorkloads(t *testing.T) {
 			}
 		}
 		for range 2 {
-			if err := r.app.PromoteRollout("ada", "all"); err != nil {
+			if err := r.app.PromoteRollout(ada, "all"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -144,17 +144,17 @@ func TestRolloutOfWorkloads(t *testing.T) {
 				t.Errorf("%s, whole: %s", key, got)
 			}
 		}
-		if err := r.app.HaltRollout("ada", "not so"); err != nil {
+		if err := r.app.HaltRollout(ada, "not so"); err != nil {
 			t.Fatal(err)
 		}
 		if a, b, c := rate("key-a"), rate("key-b"), r.do(ask{key: "key-c"}); a != "600" || b != "600" || c.status != http.StatusUnauthorized {
 			t.Errorf("taken back: %s, %s, %d", a, b, c.status)
 		}
-		if err := r.app.RetryRollout("ada", "after all"); err != nil {
+		if err := r.app.RetryRollout(ada, "after all"); err != nil {
 			t.Fatal(err)
 		}
 		for r.rolled().State == rollout.Baking {
-			if err := r.app.PromoteRollout("ada", "all"); err != nil {
+			if err := r.app.PromoteRollout(ada, "all"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -234,7 +234,7 @@ func TestRolloutOfAChoice(t *testing.T) {
 	run(t, setup{upstreams: []*fake{old, next}, whole: v("old").yaml()}, func(r *rig) {
 		r.take(v("new"))
 		for range 2 {
-			if err := r.app.PromoteRollout("ada", "all"); err != nil {
+			if err := r.app.PromoteRollout(ada, "all"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -245,7 +245,7 @@ func TestRolloutOfAChoice(t *testing.T) {
 			}
 		})
 		time.Sleep(time.Second)
-		if err := r.app.HaltRollout("ada", "it hangs"); err != nil {
+		if err := r.app.HaltRollout(ada, "it hangs"); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
@@ -289,18 +289,21 @@ func TestRolloutLosesNothing(t *testing.T) {
 						r.configure(setup{whole: v(o.to, o.limit).yaml()})
 						_ = r.app.Reload() // most of these say what they think of it
 					case 2:
-						_ = r.app.PromoteRollout("ada", "on")
+						_ = r.app.PromoteRollout(ada, "on")
 					case 3:
-						_ = r.app.HaltRollout("ada", "back")
+						_ = r.app.HaltRollout(ada, "back")
 					case 4:
-						_ = r.app.RetryRollout("ada", "again")
+						_ = r.app.RetryRollout(ada, "again")
 					}
 					time.Sleep(o.pause)
 				}
 				stop.Store(true)
 				wg.Wait()
-				time.Sleep(time.Second)
-				if n := len(r.app.builder.leaving); n != 0 {
+				time.Sleep(11 * time.Minute)
+				r.app.builder.mu.Lock()
+				n := len(r.app.builder.leaving)
+				r.app.builder.mu.Unlock()
+				if n != 0 {
 					t.Errorf("%d targets out of force are still kept", n)
 				}
 				for _, target := range r.app.builder.candidates() {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/rollout"
 )
 
@@ -200,7 +201,7 @@ func TestRolloutReverts(t *testing.T) {
 		if s := r.rolled(); s.State != rollout.Reverted {
 			t.Errorf("it is tried again by itself: %s", s.State)
 		}
-		if err := r.app.RetryRollout("ada", "it is mended"); err != nil {
+		if err := r.app.RetryRollout(ada, "it is mended"); err != nil {
 			t.Fatal(err)
 		}
 		next.use(answers("of new"))
@@ -317,7 +318,7 @@ func TestRolloutAcrossRestarts(t *testing.T) {
 		for range 20 {
 			r.good(r.do(ask{key: keyOf(1)}), "of old")
 		}
-		if err := r.app.RetryRollout("ada", "it is mended"); err != nil {
+		if err := r.app.RetryRollout(ada, "it is mended"); err != nil {
 			t.Fatal(err)
 		}
 		next.use(answers("of new"))
@@ -357,7 +358,7 @@ func TestRolloutReplaced(t *testing.T) {
 		base := r.app.current.Load().id
 		r.take(v("new", ""))
 		first := r.rolled()
-		if err := r.app.PromoteRollout("ada", "in a hurry"); err != nil {
+		if err := r.app.PromoteRollout(ada, "in a hurry"); err != nil {
 			t.Fatal(err)
 		}
 		r.take(v("new", "")) // read again
@@ -389,18 +390,24 @@ func TestRolloutReplaced(t *testing.T) {
 	})
 }
 
+// ada moves rollouts by hand.
+var ada = admin.By{Name: "ada", Role: "operate", Via: "key"}
+
 // TestRolloutIsToldOf: what happens to a rollout is in the log, among the changes, and
 // among those that an outage is compared with.
 func TestRolloutIsToldOf(t *testing.T) {
 	old, next := upstream("old", answers("of old")), upstream("new", answers("of new"))
 	run(t, setup{upstreams: []*fake{old, next}, whole: pair{workloads: 2, to: "old", stages: quick}.yaml()}, func(r *rig) {
 		r.take(pair{workloads: 2, to: "new", stages: quick})
-		if err := r.app.HaltRollout("ada", "callers complain"); err != nil {
+		if err := r.app.HaltRollout(ada, "callers complain"); err != nil {
 			t.Fatal(err)
 		}
 		list := r.app.changes()
 		if len(list) != 2 || list[0].What != "rollout" || list[0].Who != "ada" || !strings.Contains(list[0].Why, "callers complain") || list[1].Who != byRollout {
 			t.Errorf("%+v", list)
+		}
+		if all, err := r.app.entries(0, 2); err != nil || len(all) != 2 || all[0].Role != "operate" || all[0].Via != "key" || all[1].Via != "" {
+			t.Errorf("who halted it is not in the audit log as known: %+v %v", all, err)
 		}
 		if log := r.logs.String(); !strings.Contains(log, "callers complain") || !strings.Contains(log, "providers.p.base_url: http://old.test/v1 -> http://new.test/v1") || strings.Contains(log, "secret-of-p") {
 			t.Errorf("%s", log)

@@ -141,6 +141,9 @@ func (h *History) plan(now time.Time, q Query) (plan, error) {
 	if q.Step < 0 || q.Step%time.Second != 0 || int64(q.Step/time.Second)%base != 0 {
 		return p, fmt.Errorf("step: must be a multiple of %s for what is %s old: 10s is kept for 2 hours, 1m for 24 hours, 10m for 7 days", time.Duration(base)*time.Second, age(now.Unix()-begin))
 	}
+	if q.Step > keep*time.Second { // each step is put together from all that it covers, kept or not
+		return p, fmt.Errorf("step: must be at most 168h, as long as anything is kept")
+	}
 	if p.step = int64(q.Step / time.Second); p.step == 0 {
 		p.step = choose(base, end-begin)
 	}

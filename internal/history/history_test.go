@@ -355,19 +355,21 @@ func TestQueries(t *testing.T) {
 		q    Query
 		want string
 	}{
-		"order":      {Query{From: r.now, To: r.now.Add(-time.Hour)}, "from: must be before to"},
-		"future":     {Query{From: r.now.Add(time.Hour)}, "from: must be before to, and before now"},
-		"odd step":   {Query{Step: 15 * time.Second}, "step: must be a multiple of 10s"},
-		"old step":   {Query{From: r.now.Add(-3 * time.Hour), Step: 10 * time.Second}, "step: must be a multiple of 1m0s for what is 3h0m0s old: 10s is kept for 2 hours"},
-		"negative":   {Query{Step: -10 * time.Second}, "step: must be a multiple"},
-		"fine step":  {Query{From: r.now.Add(-24 * time.Hour), Step: time.Minute}, "step: 1m0s gives more than 720 points for this stretch; the finest is 2m0s"},
-		"series":     {Query{Series: []string{"offerd"}}, `series: "offerd" is not kept of the router; kept are offered, goodput`},
-		"of another": {Query{Series: []string{"breaker"}, Subject: "workload:suite"}, `series: "breaker" is not kept of a workload`},
-		"many":       {Query{Series: make([]string, 99)}, "series: there are 12"},
-		"subject":    {Query{Subject: "model:m"}, "subject: must be empty for the router, workload:NAME or target:NAME"},
-		"no name":    {Query{Subject: "workload:"}, "subject: must be"},
-		"near":       {Query{Subject: "workload:suit"}, `subject: nothing is kept of workload "suit"; did you mean workload:suite?`},
-		"far":        {Query{Subject: "target:zzzzzzz"}, "there are a/m"},
+		"order":    {Query{From: r.now, To: r.now.Add(-time.Hour)}, "from: must be before to"},
+		"future":   {Query{From: r.now.Add(time.Hour)}, "from: must be before to, and before now"},
+		"odd step": {Query{Step: 15 * time.Second}, "step: must be a multiple of 10s"},
+		"old step": {Query{From: r.now.Add(-3 * time.Hour), Step: 10 * time.Second}, "step: must be a multiple of 1m0s for what is 3h0m0s old: 10s is kept for 2 hours"},
+		"negative": {Query{Step: -10 * time.Second}, "step: must be a multiple"},
+		// One point from the beginning of time on is millions of steps to put together.
+		"endless step": {Query{Step: time.Duration(r.now.Unix()/10) * 10 * time.Second}, "step: must be at most 168h"},
+		"fine step":    {Query{From: r.now.Add(-24 * time.Hour), Step: time.Minute}, "step: 1m0s gives more than 720 points for this stretch; the finest is 2m0s"},
+		"series":       {Query{Series: []string{"offerd"}}, `series: "offerd" is not kept of the router; kept are offered, goodput`},
+		"of another":   {Query{Series: []string{"breaker"}, Subject: "workload:suite"}, `series: "breaker" is not kept of a workload`},
+		"many":         {Query{Series: make([]string, 99)}, "series: there are 12"},
+		"subject":      {Query{Subject: "model:m"}, "subject: must be empty for the router, workload:NAME or target:NAME"},
+		"no name":      {Query{Subject: "workload:"}, "subject: must be"},
+		"near":         {Query{Subject: "workload:suit"}, `subject: nothing is kept of workload "suit"; did you mean workload:suite?`},
+		"far":          {Query{Subject: "target:zzzzzzz"}, "there are a/m"},
 	} {
 		if _, err := r.h.Answer(r.now, c.q); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)

@@ -145,33 +145,26 @@ type Change struct {
 	What    string // quarantine, release, rollout, configuration, the kind of an action
 	Subject string
 	Why     string
+	Became  string // of a rollout that has ended: reverted, halted, promoted, replaced
 }
 
-// moments of a rollout that are told.
-var moments = []struct {
-	word     string
-	severity Severity
-}{{"reverted", Warning}, {"halted", Warning}, {"promoted", Info}}
+// ends of a rollout that are told; one that is replaced ends in another's.
+var ends = map[string]Severity{"reverted": Warning, "halted": Warning, "promoted": Info}
 
 // Notice is a change as it is told; false for one that is nobody's business outside.
 func (c Change) Notice() (Notice, bool) {
 	n := Notice{At: c.At, Kind: OfAction, Event: c.What, Subject: c.Subject, Severity: Warning, Text: c.Why, Who: c.Who}
 	switch c.What {
-	case "", "note", "sign-in", "denied":
+	case "", "note":
 		return Notice{}, false
 	case "configuration":
 		n.Kind, n.Event, n.Severity, n.Title = OfConfiguration, "taken", Info, "Configuration "+c.Subject+" is in force"
 	case "rollout":
-		n.Kind, n.Event = OfRollout, ""
-		for _, m := range moments {
-			if strings.Contains(strings.ToLower(c.Why), m.word) {
-				n.Event, n.Severity, n.Title = m.word, m.severity, "Rollout of "+c.Subject+" "+m.word
-				break
-			}
-		}
-		if n.Event == "" {
+		severity, told := ends[c.Became]
+		if !told {
 			return Notice{}, false
 		}
+		n.Kind, n.Event, n.Severity, n.Title = OfRollout, c.Became, severity, "Rollout of "+c.Subject+" "+c.Became
 	default:
 		n.Title = fmt.Sprintf("%s of %s", capital(c.What), c.Subject)
 	}

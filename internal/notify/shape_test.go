@@ -201,17 +201,17 @@ func TestStory(t *testing.T) {
 }
 
 func TestChanges(t *testing.T) {
-	for _, c := range []struct{ what, why, want string }{
-		{"quarantine", "repeats", "action quarantine: Quarantine of x by ops"},
-		{"force-open", "hangs", "action force-open: Force-open of x by ops"},
-		{"rollout", "reverted: success fell", "rollout reverted: Rollout of x reverted"},
-		{"rollout", "Halted by an operator", "rollout halted: Rollout of x halted"},
-		{"rollout", "promoted", "rollout promoted: Rollout of x promoted"},
-		{"rollout", "stage 2 of 4", ""}, {"note", "", ""}, {"sign-in", "", ""}, {"denied", "", ""},
-		{"configuration", "reload", "configuration taken: Configuration x is in force"},
+	for _, c := range []struct{ what, why, became, want string }{
+		{"quarantine", "repeats", "", "action quarantine: Quarantine of x by ops"},
+		{"force-open", "hangs", "", "action force-open: Force-open of x by ops"},
+		{"rollout", "success fell", "reverted", "rollout reverted: Rollout of x reverted"},
+		{"rollout", "by an operator", "halted", "rollout halted: Rollout of x halted"},
+		{"rollout", "promoted: it was reverted by mistake", "promoted", "rollout promoted: Rollout of x promoted"},
+		{"rollout", "promoted: it was reverted by mistake: stage 2 of 4", "", ""}, {"rollout", "", "replaced", ""}, {"note", "", "", ""},
+		{"configuration", "reload", "", "configuration taken: Configuration x is in force"},
 	} {
 		got := ""
-		if n, ok := (Change{At: start, Who: "ops", What: c.what, Subject: "x", Why: c.why}).Notice(); ok {
+		if n, ok := (Change{At: start, Who: "ops", What: c.what, Subject: "x", Why: c.why, Became: c.became}).Notice(); ok {
 			got = string(n.Kind) + " " + n.Event + ": " + n.Title
 		}
 		if got != c.want {

@@ -51,6 +51,8 @@ type Undone struct {
 	Action
 	// Resumes are the actions that hold again, as it had taken their place.
 	Resumes []string `json:"resumes,omitempty"`
+	// Handed are those whose place a newer one has taken too: they wait for its end now.
+	Handed []string `json:"-"`
 }
 
 // Order puts an action in force from now on, in place of those that it contradicts.
@@ -139,8 +141,12 @@ func (b *Book) Undo(now time.Time, id, who, why string) (Undone, error) {
 	a.Ended, a.EndedBy, a.EndedWhy = &now, who, why
 	u := Undone{Action: *a}
 	for _, c := range b.list {
-		if c.Replaced == id && b.resume(now, c) {
+		switch {
+		case c.Replaced != id:
+		case b.resume(now, c):
 			u.Resumes = append(u.Resumes, c.ID)
+		case c.Replaced != id:
+			u.Handed = append(u.Handed, c.ID)
 		}
 	}
 	return u, nil
@@ -243,13 +249,17 @@ func (b *Book) inForce(now time.Time) (n int) {
 func (a *Action) holds(now time.Time) bool { return a.Ended == nil && now.Before(a.Until) }
 
 // All lists the actions in force and those that have ended, the newest first.
+// It ends nothing: whoever does is to note it.
 func (b *Book) All(now time.Time) (inForce, ended []Action) {
-	b.Expire(now)
 	for _, a := range slices.Backward(b.list) {
-		if a.Ended == nil {
-			inForce = append(inForce, *a)
+		one := *a
+		if one.Ended == nil && !a.holds(now) {
+			one.Ended, one.EndedBy = &one.Until, ByExpiry
+		}
+		if one.Ended == nil {
+			inForce = append(inForce, one)
 		} else {
-			ended = append(ended, *a)
+			ended = append(ended, one)
 		}
 	}
 	return inForce, ended

@@ -3,6 +3,7 @@ package store
 import (
 	"bufio"
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -219,6 +220,59 @@ func TestFails(t *testing.T) {
 	must(t, s.Put("k", "again", nil))
 	if e, i := strings.Count(log.String(), "level=ERROR"), strings.Count(log.String(), "level=INFO"); e != 1 || i != 1 {
 		t.Errorf("%d errors and %d notes are logged: %s", e, i, log.String())
+	}
+}
+
+// TestPrivate: only the owner reads the file and its log, whoever made it; what is not
+// ours is left as it is.
+func TestPrivate(t *testing.T) {
+	path := file(t)
+	must(t, os.WriteFile(path, nil, 0o644))
+	for range 2 {
+		s, err := Open(path)
+		must(t, err)
+		must(t, s.Put("k", "x", nil))
+		for _, each := range []string{path, path + "-wal"} {
+			if info, err := os.Stat(each); err != nil || info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s: %v %v", filepath.Base(each), info.Mode(), err)
+			}
+		}
+		must(t, s.Close())
+		must(t, os.Chmod(path, 0o664)) // as a volume's group may have it
+	}
+	other := filepath.Join(t.TempDir(), "notes")
+	must(t, os.WriteFile(other, []byte("somebody's text"), 0o644))
+	if _, err := Open(other); err == nil {
+		t.Fatal("it is taken")
+	}
+	if info, err := os.Stat(other); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// TestHungDisk: who counts failures does not wait for a disk that takes for ever, as
+// the metrics of everything else come with that count.
+func TestHungDisk(t *testing.T) {
+	s := open(t, Memory)
+	hung, mended := make(chan struct{}), make(chan struct{})
+	done := make(chan error)
+	go func() {
+		done <- s.do("put", func(*sql.DB) error { close(hung); <-mended; return errors.New("lost") })
+	}()
+	<-hung
+	told := make(chan map[string]int64)
+	go func() { told <- s.Failures() }()
+	select {
+	case n := <-told:
+		if n["put"] != 0 {
+			t.Errorf("%d failures before the first", n["put"])
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the count waits for the disk")
+	}
+	close(mended)
+	if <-done == nil || s.Failures()["put"] != 1 {
+		t.Errorf("%d failures are counted of one", s.Failures()["put"])
 	}
 }
 

@@ -57,7 +57,24 @@ func (s *Store) open() error {
 		return err
 	}
 	s.db = db
+	if s.path != Memory {
+		s.private()
+	}
 	return nil
+}
+
+// private takes from everybody but the owner the right to read what is ours by now: a
+// file that was there may be as open as whoever made it left it.
+func (s *Store) private() {
+	for _, path := range []string{s.path, s.path + "-wal"} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm()&0o077 == 0 {
+			continue
+		}
+		if err := os.Chmod(path, info.Mode().Perm()&^0o077); err != nil {
+			s.log.Warn("others may read the store, and that cannot be changed", "component", "store", "path", path, "error", err)
+		}
+	}
 }
 
 // prepare sees to it that there is a file, with a lasting entry in its directory,

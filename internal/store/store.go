@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -60,11 +61,13 @@ type Store struct {
 	log   *slog.Logger
 	aside *Aside
 
-	mu     sync.Mutex // held through an operation
+	mu     sync.Mutex // held through an operation, however long the disk takes
 	db     *sql.DB    // nil for one in memory that was not asked yet
 	closed bool
-	failed map[string]int64 // by operation, since the start
-	streak int64            // failures since one worked
+	streak int64 // failures since one worked
+
+	counting sync.Mutex       // never held while the disk is waited for
+	failed   map[string]int64 // by operation, since the start
 }
 
 // operations are those whose failures are counted.
@@ -119,15 +122,12 @@ func (s *Store) Path() string { return s.path }
 // Aside is the damaged file in place of which this store was begun, nil for none.
 func (s *Store) Aside() *Aside { return s.aside }
 
-// Failures counts the operations that have failed, by name.
+// Failures counts the operations that have failed, by name. It does not wait for one
+// that runs.
 func (s *Store) Failures() map[string]int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make(map[string]int64, len(s.failed))
-	for op, n := range s.failed {
-		out[op] = n
-	}
-	return out
+	s.counting.Lock()
+	defer s.counting.Unlock()
+	return maps.Clone(s.failed)
 }
 
 // do runs an operation alone, and counts and logs how it ends. A log that was changed
@@ -155,7 +155,9 @@ func (s *Store) do(op string, f func(*sql.DB) error) error {
 	case errors.Is(err, ErrChain):
 		return err
 	}
+	s.counting.Lock()
 	s.failed[op]++
+	s.counting.Unlock()
 	if s.streak++; s.streak == 1 {
 		s.log.Error("the store fails; serving goes on without it, and this is logged once until it works again",
 			"component", "store", "path", s.path, "operation", op, "error", err)
