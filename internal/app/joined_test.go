@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/event"
 	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/steer"
@@ -359,11 +360,11 @@ func TestOrdersHoldInBothVersions(t *testing.T) {
 		all("drained", "one")
 		r.undo("A-2")
 		all("pinned again", "two")
-		if err := r.app.PromoteRollout("ada", "on"); err != nil {
+		if err := r.app.PromoteRollout(admin.By{Name: "ada"}, "on"); err != nil {
 			t.Fatal(err)
 		}
 		all("in the next stage", "two")
-		if err := r.app.PromoteRollout("ada", "on"); err != nil {
+		if err := r.app.PromoteRollout(admin.By{Name: "ada"}, "on"); err != nil {
 			t.Fatal(err)
 		}
 		all("through", "two")
