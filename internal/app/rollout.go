@@ -251,7 +251,8 @@ func (a *App) roll(now time.Time) {
 	}
 	seen := r.set()
 	for _, arm := range []event.Arm{event.Control, event.Candidate} {
-		if n, bytes := a.gateway.Arms().Held(arm); n > 0 {
+		n, bytes := a.gateway.Arms().Held(arm)
+		if seen.InFlight(arm, n); n > 0 {
 			seen.Memory(arm, bytes/n)
 		}
 	}

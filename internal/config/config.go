@@ -52,7 +52,7 @@ type Rollout struct {
 	By string `yaml:"by" enum:"share,region"`
 	// How long a stage is watched at least, 1m to 24h.
 	Bake Duration `yaml:"bake"`
-	// Requests that the changed configuration must have served in a stage at least. With fewer than a thousand a small worsening is missed more often.
+	// Requests that the changed configuration must have served in a stage at least: such as succeed or fail, none of the caller's mistakes and none that it left. With fewer than a thousand a small worsening is missed more often.
 	Requests int64 `yaml:"requests" min:"1" max:"1000000"`
 	// After so long a stage that has not served as many fails: no data is no success. At least as long as bake.
 	Patience Duration `yaml:"patience"`

@@ -130,7 +130,7 @@ func (d *Detector) correlate(o *Outage) (list []Suspect) {
 			}
 			n += len(list)
 			for _, c := range list {
-				if after := on.at.Sub(c.At); after >= -roughly && after <= d.cfg.Before {
+				if after := on.at.Sub(c.At); after >= -roughly && after <= d.cfg.Before && c.At.Before(on.noticed) {
 					here[c.What] = true
 				}
 			}

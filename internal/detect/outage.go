@@ -43,6 +43,8 @@ type Outage struct {
 	onsets []onset
 	harm   float64   // failures and excess a second
 	worst  float64   // of this wave
+	part   float64   // of the requests that failed at most in this wave
+	asked  int64     // requests of its load in the last window, without what is on top
 	better time.Time // since when it looks better, zero while it does not
 	calm   time.Time // since when everything that verified needs holds
 	named  Subject   // the suspect that was said to be the source
@@ -55,15 +57,16 @@ type Outage struct {
 }
 
 type onset struct {
-	at    time.Time
-	scope []Subject
+	at      time.Time
+	noticed time.Time // what is changed from then on is none of its causes
+	scope   []Subject
 }
 
 // Load is how much one workload asks of one model.
 type Load struct {
 	Workload string  `json:"workload"`
 	Model    string  `json:"model"`
-	Onset    float64 `json:"onset"` // distinct requests a second
+	Onset    float64 `json:"onset"` // requests a second, see series.rate
 	Now      float64 `json:"now"`
 	Dominant bool    `json:"dominant"` // the workload made a tenth of the load at onset or more
 
@@ -176,7 +179,7 @@ func meets(a, b []Subject) bool {
 func (d *Detector) open(f *Finding) *Outage {
 	o := &Outage{ID: fmt.Sprintf("O-%d", d.next), State: Degraded, Onset: f.Since, Noticed: d.now, Changed: d.now, Waves: 1, Traffic: 1}
 	d.next++
-	o.onsets = []onset{{at: f.Since}}
+	o.onsets = []onset{{at: f.Since, noticed: d.now}}
 	d.outages = append(d.outages, o)
 	return o
 }
@@ -193,9 +196,9 @@ func (d *Detector) goesOn(o *Outage, f *Finding) bool {
 }
 
 // lasting reports that the outage has looked better for long enough for what comes
-// now to be another wave.
+// now to be another wave: as long as what begins at different times is taken apart.
 func (d *Detector) lasting(o *Outage) bool {
-	return o.Ended != nil || !o.better.IsZero() && d.now.Sub(o.better) >= d.cfg.Settle
+	return o.Ended != nil || !o.better.IsZero() && d.now.Sub(o.better) >= d.cfg.Together
 }
 
 // wave begins the next wave of an outage, after one that was called over too.
@@ -206,10 +209,10 @@ func (d *Detector) wave(o *Outage, f *Finding) {
 	if f != nil {
 		since = f.Since
 	}
-	if o.onsets = append(o.onsets, onset{at: since, scope: slices.Clone(o.Scope)}); len(o.onsets) > maxScope {
+	if o.onsets = append(o.onsets, onset{at: since, noticed: d.now, scope: slices.Clone(o.Scope)}); len(o.onsets) > maxScope {
 		o.onsets = slices.Delete(o.onsets, 1, 2)
 	}
-	o.Ended, o.worst = nil, 0
+	o.Ended, o.worst, o.part = nil, 0, 0
 	d.enter(o, Degraded, fmt.Sprintf("degraded: wave %d", o.Waves))
 	d.say(o, Notice{What: "wave", Text: fmt.Sprintf("wave %d of the outage that began at %s", o.Waves, o.Onset.UTC().Format(time.RFC3339))})
 }

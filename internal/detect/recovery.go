@@ -39,7 +39,7 @@ func (d *Detector) advance(o *Outage) {
 
 // judge decides what to call an outage that looks better.
 func (d *Detector) judge(o *Outage, firing bool) {
-	back := o.Traffic >= d.cfg.LoadBack
+	back := o.Traffic >= d.cfg.LoadBack && !(firing && o.standing())
 	if firing || !back {
 		o.calm = time.Time{}
 	} else if o.calm.IsZero() {
@@ -59,10 +59,20 @@ func (d *Detector) judge(o *Outage, firing bool) {
 	}
 }
 
+// standing reports that as large a part of the requests fails as ever in this wave:
+// there are fewer failures because fewer come, also where a caller's retries that
+// waited as they were told make up for the load.
+func (o *Outage) standing() bool {
+	return o.part >= failing && o.Failing >= worse*o.part
+}
+
 // doubt says why an improvement may be none.
 func (d *Detector) doubt(o *Outage, firing bool) string {
 	text := fmt.Sprintf("unverified: traffic at %s of onset", percent(o.Traffic))
-	if firing {
+	switch {
+	case firing && o.standing() && o.Traffic >= d.cfg.LoadBack:
+		text = fmt.Sprintf("unverified: fewer failures because fewer requests come, for %s of them still fail", percent(o.Failing))
+	case firing:
 		text += fmt.Sprintf(", %s of it still fails", percent(o.Failing))
 	}
 	if n := len(o.Actions); n > 0 {
@@ -149,12 +159,13 @@ func (d *Detector) measure(o *Outage) {
 	default: // nothing is known of the load: nothing says that it is back
 		o.Traffic = 0
 	}
+	o.asked = now.Distinct()
 	o.Failing = share(now.Bad(), now.Work())
 	harm := now.Bad() + d.excessOf(o) + d.failedCalls(o)
 	o.track(d.now, share(harm, now.Distinct()))
 	o.harm = float64(harm) / min(d.cfg.Window, max(time.Second, d.now.Sub(d.since))).Seconds()
 	if o.State == Degraded {
-		o.worst = max(o.worst, o.harm)
+		o.worst, o.part = max(o.worst, o.harm), max(o.part, o.Failing)
 	}
 }
 

@@ -49,14 +49,15 @@ func (s *series) window(now time.Time, d time.Duration) Counts {
 	return s.recent.sum(now.Add(partWidth-d), now.Add(partWidth))
 }
 
-// rate is distinct requests a second from one time to another, as far as they
-// are remembered and the series is that old.
+// rate is the load from one time to another, in requests a second, as far as they are
+// remembered and the series is that old. What callers leave, or are refused as their
+// mistake, is none: nobody knows whether it would have been answered.
 func (s *series) rate(from, to time.Time) float64 {
 	if from.Before(s.began) {
 		from = s.began
 	}
 	c := s.recent.sum(from, to)
-	return float64(c.Distinct()) / max(to.Sub(from).Seconds(), partWidth.Seconds())
+	return float64(c.Work()) / max(to.Sub(from).Seconds(), partWidth.Seconds())
 }
 
 // ring counts by parts of equal length.

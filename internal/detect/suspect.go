@@ -48,6 +48,9 @@ const (
 	// polite is the amplification that official clients come to in an outage that is
 	// none of their making: two retries. From twice that on excess counts in full.
 	polite = 3.0
+	// burden is the share of what comes in of an outage's requests from which a
+	// workload's excess counts in full: a little on top of much brings nothing down.
+	burden = 0.5
 )
 
 // breadth is what failures alone count for: of two that explain the same the
@@ -56,7 +59,7 @@ var breadth = map[Kind]float64{Target: 1, Model: 0.98, Domain: 0.97, Region: 0.9
 
 // suspect ranks the suspects anew.
 func (d *Detector) suspect(o *Outage) {
-	list := d.workloads()
+	list := d.workloads(o)
 	list = append(list, d.places()...)
 	if list = ranked(list); len(list) > 0 && (list[0].Score >= certain || len(o.Suspects) == 0) {
 		o.Suspects = list
@@ -89,11 +92,12 @@ func lift(part, all Counts) (s Suspect, value float64) {
 
 // workloads are suspects for what fails of their calls alone, and for what they
 // bring in on top of their requests: the less it exceeds what official clients come
-// to, the less it counts, and the less so the more of the traffic is theirs anyway.
+// to, the less it counts, the less so the more of the traffic is theirs anyway, and the
+// less it is next to all that is asked.
 // What the router refuses of them is no evidence by itself: it refuses what matters
 // least, and everybody's for a target that cools down. It is for a workload that
 // comes on in spite of it.
-func (d *Detector) workloads() (list []Suspect) {
+func (d *Detector) workloads(o *Outage) (list []Suspect) {
 	all, each := d.windows(Workload)
 	allCalls, calls := d.callsOf()
 	for i, name := range each.names {
@@ -115,6 +119,7 @@ func (d *Detector) workloads() (list []Suspect) {
 			failures = max(failures, refused)
 		}
 		beyond := s.Excess * (1 - (1-weight)*share(w.Distinct(), all.Distinct()))
+		beyond *= min(1, share(w.Excess(), w.Excess()+o.asked)/burden)
 		s.Score = 1 - (1-whole*failures)*(1-weight*beyond)
 		s.Text = fmt.Sprintf("has part in %s of the failures and brings in %s of the excess, %.1f for each distinct request", percent(s.Share), percent(s.Excess), s.Amplification)
 		list = append(list, s)

@@ -29,9 +29,10 @@ func Detectors() []string {
 // The detectors that compare a window with what was before look at it once a part
 // has passed. Their thresholds are far apart for coming and going.
 const (
-	leastMix     = 100  // calls that a comparison of mixes needs, and five times that before
-	mixApart     = 0.05 // Jensen-Shannon divergence, in bits
-	mixCertain   = 38.0 // G statistic, five degrees of freedom: one in a million
+	leastMix     = 100             // calls that a comparison of mixes needs, and five times that before
+	mixEnds      = 7 * time.Minute // over which what was found is looked at where a minute has fewer
+	mixApart     = 0.05            // Jensen-Shannon divergence, in bits
+	mixCertain   = 38.0            // G statistic, five degrees of freedom: one in a million
 	leastZ       = 6.0
 	relabelZ     = 5.0
 	relabelled   = 0.02 // of all calls no longer refused for capacity
@@ -90,6 +91,10 @@ func (d *Detector) excess(s *series, own *Counts) float64 {
 func (d *Detector) mixes(s *series) {
 	w := s.window(d.now, d.cfg.Window)
 	n, before := w.Work(), s.base.Work()
+	if n < leastMix && (s.on[Mix] || s.on[Relabel]) { // with less traffic it ends as well
+		w = s.window(d.now, mixEnds)
+		n = w.Work()
+	}
 	if n < leastMix || before < 5*leastMix {
 		return
 	}

@@ -38,7 +38,7 @@ type Rollout struct {
 	exposure        *Exposure
 	traffic         Traffic // as last told
 	judge           *judge
-	seen            int64 // requests of the candidate in this stage
+	seen            int64 // requests in this stage that say something of the candidate
 	verdict         Verdict
 	why             string
 	measures        []Measure
@@ -83,23 +83,29 @@ func (r *Rollout) Done() bool { return r.state != Baking }
 // Tick weighs what was seen since the last one, acts on it, and returns what is new
 // in the timeline. Afterwards seen is empty.
 func (r *Rollout) Tick(now time.Time, seen *Seen, t Traffic) []Moment {
-	control, candidate := r.judge.take(now, seen)
-	r.minute = append(r.minute, sixtieth{now, candidate, control + candidate})
+	in := r.judge.take(now, seen, r.exposure)
+	r.minute = append(r.minute, sixtieth{now, in.candidate, in.control + in.candidate})
 	r.minute = slices.DeleteFunc(r.minute, func(s sixtieth) bool { return now.Sub(s.at) >= time.Minute })
 	if r.Done() {
 		return nil
 	}
-	r.seen, r.traffic = r.seen+candidate, t.clone()
+	r.seen, r.traffic = r.seen+in.telling, t.clone()
 	old := len(r.timeline)
 	r.judge.step(now, r.exposure)
 	r.measure()
-	switch age := now.Sub(r.since); {
+	age := now.Sub(r.since)
+	open := r.judge.unfinished(age)
+	switch {
 	case r.failed() != "":
 		r.revert(now, r.failed())
 	case r.seen < r.cfg.Requests && age >= r.cfg.Patience:
 		r.revert(now, fmt.Sprintf("%d of %d requests were seen of it in %s: no data is no pass", r.seen, r.cfg.Requests, age.Round(time.Second)))
+	case open > 0 && age >= r.cfg.Patience:
+		r.revert(now, fmt.Sprintf("%d requests of it have not ended after %s: no data is no pass", open, age.Round(time.Second)))
 	case r.seen < r.cfg.Requests || age < r.baking():
 		r.verdict, r.why = Insufficient, r.wants(now)
+	case open > 0:
+		r.verdict, r.why = Insufficient, fmt.Sprintf("nothing speaks against it so far, but %d of its requests have not ended", open)
 	default:
 		r.verdict, r.why = Pass, fmt.Sprintf("stage %d of %d passed after %s and %d requests", r.stage+1, len(r.cfg.Stages), age.Round(time.Second), r.seen)
 		if m := r.judge.unseen(); m != "" {

@@ -16,6 +16,7 @@ type kind int
 const (
 	success kind = iota
 	client
+	left
 	capacity
 	out
 	in
@@ -23,7 +24,7 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"success", "client", "capacity", "amplification_out", "amplification_in", "relabelled"}
+var kindNames = [kinds]string{"success", "client", "left", "capacity", "amplification_out", "amplification_in", "relabelled"}
 
 // of is how many there were of what a share is of, and how many of them were bad.
 func (c *counts) of(k kind) (n, bad float64) {
@@ -34,6 +35,8 @@ func (c *counts) of(k kind) (n, bad float64) {
 		return n, n - float64(c.class[fault.OK])
 	case client:
 		return all, float64(c.class[fault.Client] + c.class[fault.ContentPolicy])
+	case left:
+		return all, float64(c.class[fault.Canceled])
 	case capacity:
 		for _, f := range c.first {
 			n += float64(f)
@@ -50,7 +53,7 @@ func (c *counts) of(k kind) (n, bad float64) {
 
 // margins are by how much each share may be higher; that of success is configured.
 func (j *judge) margin(k kind) float64 {
-	return [kinds]float64{j.cfg.Margin, 0.01, 0.02, 0.05, 0.05, 0.2}[k]
+	return [kinds]float64{j.cfg.Margin, 0.01, 0.05, 0.02, 0.05, 0.05, 0.2}[k]
 }
 
 // usual is what a share is thought to be where nothing is known, and the weight of
@@ -96,7 +99,15 @@ type judge struct {
 	// weight is what was made of so many samples of memory.
 	weight  Measure
 	weighed int
+	// flying are requests that have not ended, ended those of the stage that have, and
+	// lasts how many seconds one of the version before takes.
+	flying, ended [arms]int64
+	lasts         float64
 }
+
+// mostOpen is up to which share of a stage's requests may not have ended when it
+// passes.
+const mostOpen = 0.05
 
 // firstLook is how many times to first content of the candidate must be known
 // before they are compared for the first time; from there at every doubling.
@@ -137,8 +148,14 @@ func (j *judge) strata(yield func(*stratum) bool) {
 	}
 }
 
+// came is what came in during a tick: requests of both versions, and those of the
+// candidate that say something of it. That neither a caller's mistake does, nor one
+// that its caller left, nor one of a workload that the stage does not reach, for only
+// the new version knows it.
+type came struct{ control, candidate, telling int64 }
+
 // take moves what was seen into the strata and empties it.
-func (j *judge) take(now time.Time, seen *Seen) (control, candidate int64) {
+func (j *judge) take(now time.Time, seen *Seen, e *Exposure) (in came) {
 	for s := range j.strata {
 		s.tick = [arms]counts{}
 	}
@@ -160,14 +177,37 @@ func (j *judge) take(now time.Time, seen *Seen) (control, candidate int64) {
 				s.times[a].add(t)
 			}
 		}
-		control += c.counts[event.Control].distinct()
-		candidate += c.counts[event.Candidate].distinct()
+		in.control += c.counts[event.Control].distinct()
+		in.candidate += c.counts[event.Candidate].distinct()
+		if e.share(k.workload) > 0 || k == (cellKey{}) {
+			n, _ := c.counts[event.Candidate].of(success)
+			in.telling += int64(n)
+		}
 	}
-	for a, n := range [arms]int64{event.Control: control, event.Candidate: candidate} {
+	for a, n := range [arms]int64{event.Control: in.control, event.Candidate: in.candidate} {
 		j.memory[a].take(now, seen.memory[a].all(), n)
 	}
+	j.flying = seen.flying
+	j.ended[event.Control] += in.control
+	j.ended[event.Candidate] += in.candidate
 	seen.clear()
-	return control, candidate
+	return in
+}
+
+// unfinished is how many requests of the candidate have not ended, where that is more
+// than one in twenty of the stage's and they take more than twice the time that those
+// of the version before do: what they come to is not known yet. Both times by Little's
+// law.
+func (j *judge) unfinished(age time.Duration) (n int64) {
+	if c, ended := float64(j.flying[event.Control]), float64(j.ended[event.Control]); ended > 0 {
+		j.lasts = c * age.Seconds() / ended
+	}
+	n = j.flying[event.Candidate]
+	ended := float64(j.ended[event.Candidate])
+	if n < least || float64(n) <= mostOpen*(float64(n)+ended) || float64(n)*age.Seconds() <= 2*j.lasts*ended {
+		return 0
+	}
+	return n
 }
 
 // step weighs what came in since the last tick.
@@ -278,5 +318,5 @@ func (j *judge) again() {
 	for _, g := range j.groups {
 		g.pend = [kinds]block{}
 	}
-	*j = judge{cfg: j.cfg, groups: j.groups, known: j.known, look: firstLook}
+	*j = judge{cfg: j.cfg, groups: j.groups, known: j.known, look: firstLook, lasts: j.lasts}
 }

@@ -104,6 +104,8 @@ func (k kind) text(candidate, control float64) string {
 		return fmt.Sprintf("success %s, of the version before %s", percent(1-candidate), percent(1-control))
 	case client:
 		return fmt.Sprintf("%s refused as the caller's mistake, by the version before %s", percent(candidate), percent(control))
+	case left:
+		return fmt.Sprintf("%s of the callers leave before the end, under the version before %s", percent(candidate), percent(control))
 	case capacity:
 		return fmt.Sprintf("%s refused for capacity or a limit, under the version before %s", percent(candidate), percent(control))
 	case out:

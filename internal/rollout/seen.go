@@ -87,6 +87,9 @@ func (t *times) add(s sample) {
 	t.n++
 }
 
+// fade lets what comes in from now on take the place of what is older.
+func (t *times) fade(keep float64) { t.n = max(min(t.n, kept), uint32(float64(t.n)*keep)) }
+
 func (t *times) all() []sample { return t.kept[:min(t.n, kept)] }
 
 // cell is one pair, by arm.
@@ -102,6 +105,7 @@ type cell struct {
 type Seen struct {
 	cells  map[cellKey]*cell
 	memory [arms]track
+	flying [arms]int64
 	last   *cell
 	key    cellKey // of last
 }
@@ -170,11 +174,19 @@ func (s *Seen) Memory(arm event.Arm, bytes int64) {
 	}
 }
 
+// InFlight tells how many requests of an arm have not ended.
+func (s *Seen) InFlight(arm event.Arm, n int64) {
+	if int(arm) < arms {
+		s.flying[arm] = n
+	}
+}
+
 // Fade forgets a part of what was seen while there was no rollout, so that what is
 // usual is that of the last hours: keep is what is left, 0 to 1.
 func (s *Seen) Fade(keep float64) {
 	for k, c := range s.cells {
 		c.counts[event.NoArm].fade(keep)
+		c.times[event.NoArm].fade(keep)
 		if !c.busy && c.counts == ([arms]counts{}) {
 			delete(s.cells, k)
 		}
@@ -192,7 +204,7 @@ func (s *Seen) clear() {
 		}
 		*c = cell{}
 	}
-	s.memory, s.last = [arms]track{}, nil
+	s.memory, s.flying, s.last = [arms]track{}, [arms]int64{}, nil
 }
 
 // sizeClass groups requests whose prompts are alike in size: below 1 KiB, and by

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hourthree/hourthree/internal/event"
+	"github.com/hourthree/hourthree/internal/fault"
 )
 
 // rollouts is of how many the rates of errors are measured; ten thousand take about
@@ -58,6 +59,8 @@ func TestHarmIsTakenBack(t *testing.T) {
 		{"twice the first content", candidateIs(func(b *behaviour) { b.content = 800 * time.Millisecond }), []string{"first_content"}, 0},
 		{"3 calls instead of 1", candidateIs(func(b *behaviour) { b.calls = 3 }), []string{"amplification_out"}, 0},
 		{"1 MiB left by each request", candidateIs(func(b *behaviour) { b.leak = 1 << 20 }), []string{"memory"}, 0},
+		{"nothing comes and the callers leave", candidateIs(func(b *behaviour) { *b = behaviour{left: 1} }), []string{"left"}, 0},
+		{"a fifth of the callers leave", candidateIs(func(b *behaviour) { b.left = 0.2 }), []string{"left"}, 0},
 		{"half of all come again", candidateIs(func(b *behaviour) { b.again = 0.5 }), []string{"amplification_in"}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -206,5 +209,53 @@ func TestNoDataIsNoPass(t *testing.T) {
 	t.Logf("%s after %v: %s", e.r.state, e.after, e.r.why)
 	if e.r.state != Reverted || e.after != DefaultConfig().Patience || !strings.Contains(e.r.why, "no data is no pass") {
 		t.Errorf("it is %s after %v", e.r.state, e.after)
+	}
+}
+
+// Requests that have not ended say nothing yet: a version that never answers a tenth
+// of them does not pass for what it makes of the others.
+func TestHangingIsNoPass(t *testing.T) {
+	w := newWorld(1, 20, 200, candidateIs(func(b *behaviour) { b.hangs = 0.1 }))
+	e := w.run(DefaultConfig(), time.Hour, time.Second, 6*time.Hour, 5)
+	t.Logf("%s in stage %d after %v: %s", e.r.state, e.r.stage+1, e.after, e.r.why)
+	if e.r.state != Reverted || e.r.stage != 0 {
+		t.Errorf("it is %s in stage %d", e.r.state, e.r.stage+1)
+	}
+	both := newWorld(1, 20, 200, func(w string, a event.Arm, at time.Duration) behaviour {
+		b := usualRun(w, a, at)
+		b.hangs = 0.02
+		return b
+	})
+	if e := both.run(DefaultConfig(), time.Hour, time.Second, 6*time.Hour, 1); e.r.stage != 1 {
+		t.Errorf("where both are alike it is %s in stage %d: %s", e.r.state, e.r.stage+1, e.r.why)
+	}
+}
+
+// A thousand requests of a workload whose every request is a mistake, and of one that
+// only the new version knows, are no evidence for it.
+func TestWhatSaysNothingIsNoData(t *testing.T) {
+	for _, kind := range []string{"mistakes", "new"} {
+		c := DefaultConfig()
+		c.Stages = []Stage{{Share: 0.5}, {Share: 1}}
+		seen := &Seen{}
+		traffic := Traffic{Workloads: map[string]float64{"w": 10}}
+		class, who := fault.Client, "w"
+		if kind == "new" {
+			class, who = fault.OK, "unknown to the one in force"
+		}
+		for range 2000 {
+			seen.Request(&event.Request{Workload: "w", Model: "m", Class: class})
+		}
+		r := New(c, "v1", "v0", nil, traffic, start)
+		for i := range 1000 {
+			for range 4 {
+				seen.Request(&event.Request{Workload: who, Model: "m", Class: class, Arm: event.Candidate})
+				seen.Request(&event.Request{Workload: "w", Model: "m", Class: class, Arm: event.Control})
+			}
+			r.Tick(start.Add(time.Duration(i+1)*time.Second), seen, traffic)
+		}
+		if r.stage != 0 || r.state != Baking {
+			t.Errorf("%s: it is %s in stage %d: %s", kind, r.state, r.stage+1, r.why)
+		}
 	}
 }

@@ -17,6 +17,8 @@ type behaviour struct {
 	outage, capacity, client float64 // shares of first calls
 	calls                    int     // 1 for none extra
 	content                  time.Duration
+	left                     float64 // share of requests whose callers leave
+	hangs                    float64 // share of requests that never end
 	leak                     int64   // bytes a request
 	again                    float64 // share of requests that are repeats
 }
@@ -29,6 +31,7 @@ type world struct {
 	skew      bool    // the first has a half of the traffic
 	of        rule
 	held      [arms]int64
+	open      [arms]int64 // requests that hang
 	hit       map[string]bool
 	candidate int64
 }
@@ -71,6 +74,7 @@ func (w *world) fill(seen *Seen, e *Exposure, at, d time.Duration) {
 		w.request(seen, name, arm, at)
 	}
 	for _, arm := range []event.Arm{event.Control, event.Candidate} {
+		seen.InFlight(arm, w.open[arm])
 		seen.Memory(arm, 200<<10+w.held[arm]+int64(w.rnd.IntN(100<<10)))
 	}
 }
@@ -78,6 +82,10 @@ func (w *world) fill(seen *Seen, e *Exposure, at, d time.Duration) {
 func (w *world) request(seen *Seen, name string, arm event.Arm, at time.Duration) {
 	b := w.of(name, arm, at)
 	r := event.Request{Workload: name, Model: "m", Target: "a/m", Class: fault.OK, Attempts: max(1, b.calls), Arm: arm, BytesIn: 500 << w.rnd.IntN(5)}
+	if b.hangs > 0 && w.rnd.Float64() < b.hangs {
+		w.open[arm]++
+		return
+	}
 	switch u := w.rnd.Float64(); {
 	case u < b.outage:
 		r.Class = fault.Outage
@@ -85,6 +93,8 @@ func (w *world) request(seen *Seen, name string, arm event.Arm, at time.Duration
 		r.Class = fault.Capacity
 	case u < b.outage+b.capacity+b.client:
 		r.Class = fault.Client
+	case u < b.outage+b.capacity+b.client+b.left:
+		r.Class = fault.Canceled
 	default:
 		c := b.content
 		if c == 0 {
