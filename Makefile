@@ -4,8 +4,8 @@ SHELL := bash
 
 # Packages in which goroutines meet.
 CONCURRENT := ./internal/access ./internal/admit ./internal/app ./internal/attempt ./internal/cluster ./internal/gateway \
-	./internal/manifest ./internal/otlp ./internal/provider ./internal/route ./internal/simulate \
-	./internal/telemetry ./internal/watch ./internal/workload
+	./internal/manifest ./internal/notify ./internal/otlp ./internal/provider ./internal/route ./internal/simulate \
+	./internal/store ./internal/telemetry ./internal/watch ./internal/workload
 
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK := go run golang.org/x/vuln/cmd/govulncheck@v1.9.0

@@ -112,8 +112,27 @@ type Lease struct {
 
 	mu       sync.Mutex
 	held     int64
+	also     *atomic.Int64 // follows held, nil for none
 	admitted bool
 	released bool
+}
+
+// CountIn has a sum follow what the lease holds, until it is released.
+func (x *Lease) CountIn(sum *atomic.Int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.also == nil && !x.released {
+		x.also = sum
+		sum.Add(x.held)
+	}
+}
+
+// set is the one place where what is held changes. The lock is held.
+func (x *Lease) set(held int64) {
+	if x.also != nil {
+		x.also.Add(held - x.held)
+	}
+	x.held = held
 }
 
 // Admitted says that the request has been read: what it needs from now on is
@@ -141,7 +160,7 @@ func (x *Lease) Grow(n int64) bool {
 	if !x.ledger.take(n, &x.claim, x.admitted) {
 		return false
 	}
-	x.held += n
+	x.set(x.held + n)
 	return true
 }
 
@@ -162,7 +181,7 @@ func (x *Lease) Shrink(n int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	n = min(n, x.held)
-	x.held -= n
+	x.set(x.held - n)
 	x.giveBack(n)
 }
 
@@ -189,5 +208,6 @@ func (x *Lease) Release() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.giveBack(x.held)
-	x.held, x.released = 0, true
+	x.set(0)
+	x.released = true
 }

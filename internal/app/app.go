@@ -296,6 +296,7 @@ func (a *App) Reload() error {
 
 // reload takes what was read, or says why it cannot be. The lock of rolling is held.
 func (a *App) reload(l *loaded, err error) error {
+	defer a.settleOrders()
 	if err == nil {
 		now := a.current.Load().config
 		for setting, changed := range map[string]bool{

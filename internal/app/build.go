@@ -39,12 +39,10 @@ type builder struct {
 	breaker func(*breaker.Config)                                             // changes the rules, nil for not
 	trip    http.RoundTripper                                                 // in place of dial, nil for none
 
-	twins atomic.Pointer[map[*route.Target]*route.Target] // of targets in force and beside them, nil for none
-
 	mu      sync.Mutex
 	parts              // in force
 	beside  *candidate // nil for none
-	leaving []*kept    // out of force, with calls in flight
+	leaving []*kept    // out of force, while requests may use them
 }
 
 // parts are what a configuration is served with, each found by name.
@@ -64,6 +62,36 @@ type kept struct {
 	target   *route.Target
 	upstream *attempt.Upstream // as it is in force
 	next     atomic.Bool       // of a candidate
+	base     *kept             // of a candidate: the one at the same upstream that is in force, nil for none
+	kin      *kin
+	until    time.Time // out of force: no request that may use it lasts longer
+}
+
+// kin are the targets at one upstream while there are several: their calls take room of
+// each other. It is changed under the lock of the builder.
+type kin struct{ all atomic.Pointer[[]*kept] }
+
+func (n *kin) list() []*kept {
+	if all := n.all.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// with adds some, without takes one out.
+func (n *kin) with(some ...*kept) {
+	all := slices.Clone(n.list())
+	for _, k := range some {
+		if !slices.Contains(all, k) {
+			all = append(all, k)
+		}
+	}
+	n.all.Store(&all)
+}
+
+func (n *kin) without(k *kept) {
+	all := slices.DeleteFunc(slices.Clone(n.list()), func(o *kept) bool { return o == k })
+	n.all.Store(&all)
 }
 
 // billed is the account of a provider with what makes it the same one.
@@ -183,10 +211,11 @@ func (d *draft) commit() {
 		l.Reconfigure(limitsOf(d.config.Models[name].Limits))
 	}
 	d.mu.Lock()
-	old := d.prior.providers
+	old := d.builder.parts
 	d.builder.parts = d.parts()
+	d.leave(old)
 	d.mu.Unlock()
-	closeBut(old, d.providers)
+	closeBut(old.providers, d.providers)
 }
 
 // closeBut closes the connections of providers that others do not share.
@@ -264,7 +293,7 @@ type maker func(route.Spec, *route.Account, func(string, []breaker.Transition), 
 
 // newTarget makes a target that is not known yet.
 func (b *builder) newTarget(w wanted, make maker) *kept {
-	k := &kept{identity: w.identity, upstream: w.upstream}
+	k := &kept{identity: w.identity, upstream: w.upstream, kin: new(kin)}
 	moved := func(name string, ts []breaker.Transition) {
 		if k.next.Load() {
 			name += Besides
@@ -275,8 +304,10 @@ func (b *builder) newTarget(w wanted, make maker) *kept {
 	}
 	k.target = make(w.spec, w.account, moved, func(t *route.Target) {
 		b.freed(t)
-		if twins := b.twins.Load(); twins != nil && (*twins)[t] != nil { // it may have found no room for the other's calls
-			b.freed((*twins)[t])
+		for _, o := range k.kin.list() { // who waits there may have found no room for this one's calls
+			if o != k {
+				b.freed(o.target)
+			}
 		}
 	})
 	return k

@@ -25,15 +25,14 @@ const Besides = "@candidate"
 // disturbs nothing of the other.
 type candidate struct {
 	parts
-	own   []*kept                         // targets that the one in force has not
-	twins map[*route.Target]*route.Target // of own ones and those in force, both ways
-	over  map[string]bool                 // workloads that are configured as the candidate says
+	own  []*kept         // targets that the one in force has not
+	over map[string]bool // workloads that are configured as the candidate says
 }
 
 // stage makes a configuration beside the one in force, of which nothing changes.
 func (b *builder) stage(c *config.Config) (*candidate, error) {
 	d := b.draft(c)
-	x := &candidate{twins: map[*route.Target]*route.Target{}, over: map[string]bool{}}
+	x := &candidate{over: map[string]bool{}}
 	d.direct = workload.Beside
 	d.find = func(d *draft, w wanted) *kept {
 		k := d.known(w)
@@ -48,9 +47,10 @@ func (b *builder) stage(c *config.Config) (*candidate, error) {
 		}
 		mine := d.newTarget(w, make)
 		mine.next.Store(true)
-		if x.own = append(x.own, mine); k != nil {
-			x.twins[mine.target], x.twins[k.target] = k.target, mine.target
+		if k != nil {
+			mine.base, mine.kin = k, k.kin
 		}
+		x.own = append(x.own, mine)
 		return mine
 	}
 	if err := d.make(); err != nil {
@@ -64,9 +64,13 @@ func (b *builder) stage(c *config.Config) (*candidate, error) {
 // use makes it the candidate.
 func (b *builder) use(x *candidate) {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.beside = x
-	b.mu.Unlock()
-	b.twins.Store(&x.twins)
+	for _, k := range x.own {
+		if k.base != nil {
+			k.kin.with(k.base, k)
+		}
+	}
 }
 
 func (p *parts) accountOf(provider string) *route.Account {
@@ -115,8 +119,9 @@ func (b *builder) promote(x *candidate) *gateway.Snapshot {
 	}
 	for _, k := range x.own {
 		k.next.Store(false)
-		if old := x.twins[k.target]; old != nil {
-			old.Retire(k.target.Spec().Limits)
+		if k.base != nil {
+			k.base.target.Retire(k.target.Spec().Limits)
+			k.base = nil
 		}
 	}
 	s := *x.snapshot
@@ -125,13 +130,8 @@ func (b *builder) promote(x *candidate) *gateway.Snapshot {
 	b.mu.Lock()
 	old := b.parts
 	b.parts, b.beside = x.parts, nil
-	for name, k := range old.targets {
-		if x.targets[name] != k {
-			b.leaving = append(b.leaving, k)
-		}
-	}
+	b.leave(old)
 	b.mu.Unlock()
-	b.twins.Store(nil)
 	closeBut(old.providers, x.providers)
 	return &s
 }
@@ -141,17 +141,41 @@ func (b *builder) promote(x *candidate) *gateway.Snapshot {
 func (b *builder) abandon(x *candidate) {
 	b.expose(x, nil)
 	b.mu.Lock()
-	b.beside, b.leaving = nil, append(b.leaving, x.own...)
+	b.beside = nil
+	b.leave(x.parts)
 	b.mu.Unlock()
-	b.twins.Store(nil)
 	closeBut(x.providers, b.providers)
 }
 
-// forget leaves out targets that are out of force and idle.
+// leave keeps the targets that are no longer in force, for the requests that were given
+// them: those that wait, too. The lock is held.
+func (b *builder) leave(old parts) {
+	if old.snapshot == nil {
+		return
+	}
+	until := time.Now().Add(old.snapshot.Total)
+	for name, k := range old.targets {
+		if b.targets[name] != k {
+			k.until = until
+			b.leaving = append(b.leaving, k)
+		}
+	}
+}
+
+// forget leaves out targets that are out of force and that no request can use.
 func (b *builder) forget(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.leaving = slices.DeleteFunc(slices.Clone(b.leaving), func(k *kept) bool { return k.target.State(now).InFlight == 0 })
+	gone := func(k *kept) bool {
+		if now.Before(k.until) || k.target.State(now).InFlight > 0 {
+			return false
+		}
+		k.kin.without(k)
+		return true
+	}
+	if slices.ContainsFunc(b.leaving, gone) {
+		b.leaving = slices.DeleteFunc(slices.Clone(b.leaving), gone)
+	}
 }
 
 // candidates are the targets of a configuration on its way that the one in force

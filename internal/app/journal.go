@@ -34,6 +34,7 @@ type journal struct {
 	mu     sync.Mutex
 	recent []steer.Entry // the newest last
 	queue  chan job      // closed by stop
+	states []state       // to be written, one of a name, the newest last
 	closed bool
 
 	reading chan struct{} // held by whoever reads: readers must not fill the queue
@@ -44,6 +45,12 @@ type journal struct {
 type job struct {
 	write func() error
 	done  chan error // nil where nobody waits
+}
+
+// state is something of which the newest alone is written.
+type state struct {
+	name  string
+	write func() error
 }
 
 func newJournal() *journal {
@@ -60,6 +67,9 @@ func (j *journal) start(failed func(error)) {
 			}
 			if next.done != nil {
 				next.done <- err
+			}
+			if err := j.flush(); err != nil {
+				failed(err)
 			}
 		}
 	})
@@ -88,6 +98,41 @@ func (j *journal) add(next job) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// keep has the newest state of something written, behind what was added before. It is
+// not lost where the queue is full or the store fails: the next job that is done
+// brings it along.
+func (j *journal) keep(name string, write func() error) {
+	j.mu.Lock()
+	j.states = slices.DeleteFunc(j.states, func(s state) bool { return s.name == name })
+	j.states = append(j.states, state{name, write})
+	j.mu.Unlock()
+	j.add(job{write: func() error { return nil }})
+}
+
+// flush writes the states that are not written yet, up to one that fails.
+func (j *journal) flush() error {
+	for {
+		j.mu.Lock()
+		if len(j.states) == 0 {
+			j.mu.Unlock()
+			return nil
+		}
+		next := j.states[0]
+		j.states = slices.Clone(j.states[1:])
+		j.mu.Unlock()
+		err := next.write()
+		if err == nil {
+			continue
+		}
+		j.mu.Lock()
+		if !slices.ContainsFunc(j.states, func(s state) bool { return s.name == next.name }) {
+			j.states = slices.Insert(j.states, 0, next)
+		}
+		j.mu.Unlock()
+		return err
 	}
 }
 

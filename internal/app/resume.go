@@ -43,15 +43,19 @@ func (a *App) keepInForce() {
 	case !a.lasts():
 		return
 	case l.text == nil || l.config.Rollout == nil:
-		a.writeDown("what is kept of a configuration stays in the store", func() error { return a.store.Delete(keptConfiguration, inForceID) })
+		a.journal.keep(keptConfiguration, func() error { return a.store.Delete(keptConfiguration, inForceID) })
 		return
 	}
-	const lost = "the configuration in force is not kept: after a restart the file counts"
-	if data, err := json.Marshal(inForceText{l.id, l.source, l.text}); err != nil {
-		a.log.Error(lost, "component", "rollout", "error", err)
-	} else {
-		a.writeDown(lost, func() error { return a.store.Put(keptConfiguration, inForceID, data) })
+	a.keepText(l)
+}
+
+// keepText keeps a configuration as the one in force.
+func (a *App) keepText(l *loaded) {
+	if !a.lasts() || l.text == nil {
+		return
 	}
+	data, err := json.Marshal(inForceText{l.id, l.source, l.text})
+	a.keep(keptConfiguration, inForceID, "the configuration in force", data, err)
 }
 
 // keepRollout keeps where the newest rollout stands.
@@ -59,27 +63,23 @@ func (a *App) keepRollout() {
 	if a.rolling.run == nil || !a.lasts() {
 		return
 	}
-	const lost = "the rollout is not kept: after a restart the configuration file counts"
-	if data, err := a.rolling.run.Marshal(); err != nil {
-		a.log.Error(lost, "component", "rollout", "error", err)
-	} else {
-		a.writeDown(lost, func() error { return a.store.Put(keptRollout, newestID, data) })
-	}
+	data, err := a.rolling.run.Marshal()
+	a.keep(keptRollout, newestID, "the rollout", data, err)
 }
 
-// writeDown has the journal write, in its turn: a rollout is moved by the poller, which
-// waits for no disk. lost says what it means that it could not.
-func (a *App) writeDown(lost string, write func() error) {
-	say := func(err error) { a.log.Error(lost, "component", "rollout", "error", err) }
-	kept := a.journal.add(job{write: func() error {
-		if err := write(); err != nil {
-			say(err)
+// keep has a document written, in place of what is not written yet of it. Nothing
+// waits for that: it is the poller that goes on with a rollout.
+func (a *App) keep(kind, id, what string, data []byte, err error) {
+	a.journal.keep(kind, func() error {
+		if err == nil {
+			if err := a.store.Put(kind, id, data); err != nil {
+				return fmt.Errorf("%s: %w", what, err)
+			}
+			return nil
 		}
+		a.log.Error("what a restart goes by is not kept", "component", "rollout", "what", what, "error", err)
 		return nil
-	}})
-	if !kept {
-		say(errUnwritten)
-	}
+	})
 }
 
 // begins takes the first configuration: the file's, or where that was not through
@@ -87,6 +87,7 @@ func (a *App) writeDown(lost string, write func() error) {
 func (a *App) begins(file *loaded) error {
 	a.rolling.mu.Lock()
 	defer a.rolling.mu.Unlock()
+	defer a.settleOrders()
 	if file.config.Rollout != nil && !a.lasts() {
 		a.log.Warn("the configuration file is taken as it is: without a store nothing is known of what was in force before, or taken back", "component", "rollout", "remedy", "set store.path")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hourthree/hourthree/internal/config"
 	"github.com/hourthree/hourthree/internal/detect"
 	"github.com/hourthree/hourthree/internal/event"
+	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/rollout"
 	"github.com/hourthree/hourthree/internal/route"
@@ -63,7 +64,7 @@ type onItsWay struct {
 func (r *rolling) listener() *event.Listener {
 	return &event.Listener{
 		Request: func(q *event.Request) {
-			if r.on.Load() {
+			if r.on.Load() && speaks(q) {
 				r.counting.Lock()
 				r.seen.Request(q)
 				r.counting.Unlock()
@@ -80,6 +81,12 @@ func (r *rolling) listener() *event.Listener {
 			}
 		},
 	}
+}
+
+// speaks reports that a request says something of the version that served it: one that
+// an operator has refused does not, nor does one that only asks which models there are.
+func speaks(q *event.Request) bool {
+	return !fault.Ordered(q.Reason) && (q.Attempts > 0 || q.Class != fault.OK || q.Degraded != "")
 }
 
 // offer does with a configuration what it asks for: it is taken at once or rolled
@@ -147,6 +154,7 @@ func (a *App) begin(now time.Time, l *loaded) error {
 	diff := config.Diff(force.config, l.config)
 	traffic := a.traffic(now)
 	r.on.Store(true)
+	a.keepText(force) // of which nothing may be kept yet: it may know of no rollouts
 	r.run = rollout.New(plan(l.config.Rollout, traffic), l.id, force.id, diff, traffic, now)
 	r.way, r.ended = &onItsWay{x, l, new(gateway.Rollout)}, ""
 	a.expose()
@@ -227,7 +235,9 @@ func (a *App) roll(now time.Time) {
 	if !r.on.Load() {
 		return
 	}
-	r.mu.Lock()
+	if !r.mu.TryLock() { // a file is being read, which may take its time; the poller has more to do
+		return
+	}
 	defer r.mu.Unlock()
 	if now.Sub(r.looked) < rollEvery {
 		return
@@ -290,6 +300,7 @@ func (a *App) settleRollout(now time.Time, moments []rollout.Moment) {
 		a.serveFrom(a.builder.snapshot)
 		a.watch.Use(topology(a.builder.list(), a.builder.snapshot))
 	}
+	a.settleOrders()
 	a.moments(way.id, moments)
 }
 

@@ -299,7 +299,7 @@ func TestRolloutLosesNothing(t *testing.T) {
 				}
 				stop.Store(true)
 				wg.Wait()
-				time.Sleep(time.Second)
+				time.Sleep(11 * time.Minute)
 				r.app.builder.mu.Lock()
 				n := len(r.app.builder.leaving)
 				r.app.builder.mu.Unlock()

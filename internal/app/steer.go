@@ -39,6 +39,7 @@ type steering struct {
 
 // lane is a workload in quarantine by an action, and where it was before.
 type lane struct {
+	of     *workload.Workload // another one of the name may take its place
 	action string
 	before workload.Placement
 }
@@ -66,17 +67,27 @@ func (a *App) restore() error {
 	return nil
 }
 
-// serveFrom puts a snapshot in force, with what was ordered. What was ordered of something
-// that is no longer there ends.
+// serveFrom puts a snapshot in force, with what was ordered.
 func (a *App) serveFrom(s *gateway.Snapshot) {
-	now := time.Now()
 	a.steering.mu.Lock()
-	over := a.steering.book.Use(now, a.known(s))
+	defer a.steering.mu.Unlock()
 	a.steering.base, a.steering.pins = s, nil
 	if s.Rollout == nil {
 		a.steering.next, a.steering.way = nil, nil
 	}
-	a.apply(now)
+	a.apply(time.Now())
+}
+
+// settleOrders ends what was ordered of something that is no longer there. It comes
+// behind the last step of a change: between two configurations on their way, and at
+// a start, there is for a moment less than before and after.
+func (a *App) settleOrders() {
+	now := time.Now()
+	a.steering.mu.Lock()
+	over := a.steering.book.Use(now, a.known(a.steering.base))
+	if len(over) > 0 {
+		a.apply(now)
+	}
 	a.steering.mu.Unlock()
 	a.over(now, over)
 }
@@ -232,6 +243,7 @@ func all[E any](list []E, is func(E) bool) bool {
 func (a *App) place(now time.Time, w *workload.Workload, e steer.Effect) {
 	ordered, wanted := e.Lanes[w.Name()]
 	held, there := a.steering.lanes[w.Name()]
+	there = there && held.of == w
 	switch {
 	case wanted && there && held.action == ordered.ID:
 	case wanted:
@@ -243,7 +255,7 @@ func (a *App) place(now time.Time, w *workload.Workload, e steer.Effect) {
 		if there {
 			before = held.before
 		}
-		a.steering.lanes[w.Name()] = lane{action: ordered.ID, before: before}
+		a.steering.lanes[w.Name()] = lane{of: w, action: ordered.ID, before: before}
 	case there:
 		delete(a.steering.lanes, w.Name())
 		if held.before.ByRule {

@@ -372,7 +372,7 @@ func TestActionsOutliveReloadAndRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.give(`{"kind":"shed","subject":"batch","why":"x"}`)
-		r.checkLog([]string{"configuration", "drain", "quarantine", "budget", "configuration", "expire", "configuration", "end", "configuration", "shed"})
+		r.checkLog([]string{"configuration", "drain", "quarantine", "budget", "configuration", "expire", "configuration", "configuration", "end", "shed"})
 		r.client.CloseIdleConnections()
 	})
 }

@@ -35,6 +35,9 @@ func (g *Gateway) Arms() *Arms { return &g.arms }
 func (x *inbound) choose(shown string) {
 	next := x.Rollout.Next.Load()
 	key := next.Directory.Identify(shown)
+	if x.key == nil && key == nil {
+		return // refused, by neither more than by the other
+	}
 	x.arm = event.Candidate
 	if x.key != nil {
 		x.arm = x.Rollout.Exposure.Load().Arm(x.key.Workload.Name(), x.Random())
@@ -49,20 +52,19 @@ func (x *inbound) choose(shown string) {
 	x.until()
 }
 
-// hold counts the request and its lease for its arm.
+// hold counts the request for its arm, and what its lease holds from now on.
 func (x *inbound) hold() {
 	if x.arm == event.NoArm {
 		return
 	}
-	x.weight = x.ticket.Lease().Bytes()
+	x.held = true
 	x.arms.requests[x.arm].Add(1)
-	x.arms.bytes[x.arm].Add(x.weight)
+	x.ticket.Lease().CountIn(&x.arms.bytes[x.arm])
 }
 
-// release takes it out again.
+// release takes it out again, once its lease has been.
 func (x *inbound) release() {
-	if x.weight > 0 {
+	if x.held {
 		x.arms.requests[x.arm].Add(-1)
-		x.arms.bytes[x.arm].Add(-x.weight)
 	}
 }

@@ -102,7 +102,7 @@ type inbound struct {
 	key      *workload.Key
 	workload *workload.Workload // of the key
 	arm      event.Arm          // which of two configurations serves it
-	weight   int64              // bytes that it counts with in its arm's memory
+	held     bool               // it counts among the requests of its arm
 	arrival  workload.Arrival
 	ticket   *admit.Ticket
 	coming   slowBody

@@ -12,7 +12,8 @@ import (
 // the new one does to itself is not held against the other. What the upstream was
 // promised they share: a call of the new one takes a slot and the rates of the one in
 // force besides its own. Both together then never exceed what is configured now,
-// whatever the new limits are.
+// whatever the new limits are. The one in force may borrow itself, for as long as calls
+// of the one before it run on: then a call takes of all three.
 
 // NewBeside returns a target for the same upstream as of.
 func NewBeside(of *Target, spec Spec, account *Account, moved func(string, []breaker.Transition), freed func(*Target)) *Target {
@@ -51,12 +52,13 @@ type loan struct {
 	of     *Target
 	slot   limit.Slot
 	tokens int64
+	next   *loan // of the one that it borrows from itself, nil for none
 }
 
 // borrow takes a slot and the rates of the target that t stands beside. The lock of
 // t is held, here and below; that of the other is taken under it and never the other
 // way round.
-func (t *Target) borrow(q Query, c *Call) (Why, time.Time) {
+func (t *Target) borrow(q Query, l *loan) (Why, time.Time) {
 	of := t.of
 	if of == nil {
 		return Admitted, time.Time{}
@@ -77,8 +79,16 @@ func (t *Target) borrow(q Query, c *Call) (Why, time.Time) {
 		_, why, until := rated(q.Now, wait, WhyLarge, small)
 		return why, until
 	}
+	var next *loan
+	if of.of != nil {
+		next = new(loan)
+		if why, until := of.borrow(q, next); why != Admitted {
+			give(of.tpm, q.Now, q.Tokens)
+			return why, until
+		}
+	}
 	take(of.rpm, q.Now, 1)
-	c.loan = loan{of: of, slot: of.slots.Take(q.Now, q.want()), tokens: q.Tokens}
+	*l = loan{of: of, slot: of.slots.Take(q.Now, q.want()), tokens: q.Tokens, next: next}
 	of.loans++
 	return Admitted, time.Time{}
 }
@@ -89,6 +99,9 @@ func (l *loan) undo(now time.Time) {
 		l.of.mu.Lock()
 		give(l.of.rpm, now, 1)
 		l.of.mu.Unlock()
+		if l.next != nil {
+			l.next.undo(now)
+		}
 		l.repay(now, 0)
 	}
 }
@@ -101,6 +114,9 @@ func (l *loan) repay(now time.Time, tokens int64) {
 	}
 	if tokens < 0 {
 		tokens = l.tokens
+	}
+	if l.next != nil {
+		l.next.repay(now, tokens)
 	}
 	of.mu.Lock()
 	defer of.mu.Unlock()

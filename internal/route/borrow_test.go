@@ -92,3 +92,36 @@ func TestBesideTakesRates(t *testing.T) {
 		t.Error("it says that there is room where the other has none")
 	}
 }
+
+// TestBesideTwice: a target beside one that stands beside a third itself, whose calls
+// run on, keeps to the limits of all.
+func TestBesideTwice(t *testing.T) {
+	a := target("a", "", Limits{Concurrency: 3, RPM: 600})
+	b := NewBeside(a, a.Spec(), new(Account), nil, nil)
+	var calls []*Call
+	try := func(of *Target) bool {
+		c, _, _ := of.Try(query(t0))
+		if c != nil {
+			calls = append(calls, c)
+		}
+		return c != nil
+	}
+	if !try(a) || !try(a) {
+		t.Fatal("no room")
+	}
+	a.Retire(b.Spec().Limits)
+	c := NewBeside(b, b.Spec(), new(Account), nil, nil)
+	if !try(c) {
+		t.Fatal("no room for the third")
+	}
+	if free, _ := c.Room(t0); free || try(c) || try(b) {
+		t.Error("a fourth call where three are promised")
+	}
+	for _, one := range calls {
+		one.Settle(t0, Result{Verdict: fault.Verdict{Class: fault.OK}, Tokens: 1})
+	}
+	b.Poll(t0)
+	if n := a.State(t0).InFlight + b.State(t0).InFlight + c.State(t0).InFlight + a.loans + b.loans; n != 0 || b.of != nil {
+		t.Errorf("%d slots did not come back", n)
+	}
+}

@@ -330,10 +330,16 @@ func (t *Target) TryLastResort(q Query) (*Call, Why, time.Time) {
 func (t *Target) Room(now time.Time) (free bool, when time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.roomyAll(now)
+}
+
+// roomyAll is that. The lock is held, here and below; that of the one which lends is
+// only ever taken under the other's.
+func (t *Target) roomyAll(now time.Time) (free bool, when time.Time) {
 	free, when = t.roomy(now)
-	if t.of != nil && free { // the lock of the one is only ever taken under the other's
+	if t.of != nil && free {
 		t.of.mu.Lock()
-		lent, later := t.of.roomy(now)
+		lent, later := t.of.roomyAll(now)
 		t.of.mu.Unlock()
 		if free = lent; !lent || when.IsZero() || !later.IsZero() && later.Before(when) {
 			when = later
@@ -342,7 +348,7 @@ func (t *Target) Room(now time.Time) (free bool, when time.Time) {
 	return free, when
 }
 
-// roomy is Room without what another target lends. The lock is held.
+// roomy is Room without what another target lends.
 func (t *Target) roomy(now time.Time) (free bool, when time.Time) {
 	t.pass(now)
 	if !t.slots.Free() {
@@ -511,7 +517,7 @@ func (t *Target) admitLocked(q Query, acquire acquirer, last bool) (*Call, Why, 
 		_, small := t.tpm.Peek(q.Now, 1)
 		return rated(q.Now, wait, WhyLarge, small)
 	}
-	why, until := t.borrow(q, c)
+	why, until := t.borrow(q, &c.loan)
 	if why == Admitted {
 		why, until = t.gates(q, c, acquire)
 	}

@@ -243,13 +243,17 @@ func (b *Book) inForce(now time.Time) (n int) {
 func (a *Action) holds(now time.Time) bool { return a.Ended == nil && now.Before(a.Until) }
 
 // All lists the actions in force and those that have ended, the newest first.
+// It ends nothing: whoever does is to note it.
 func (b *Book) All(now time.Time) (inForce, ended []Action) {
-	b.Expire(now)
 	for _, a := range slices.Backward(b.list) {
-		if a.Ended == nil {
-			inForce = append(inForce, *a)
+		one := *a
+		if one.Ended == nil && !a.holds(now) {
+			one.Ended, one.EndedBy = &one.Until, ByExpiry
+		}
+		if one.Ended == nil {
+			inForce = append(inForce, one)
 		} else {
-			ended = append(ended, *a)
+			ended = append(ended, one)
 		}
 	}
 	return inForce, ended
