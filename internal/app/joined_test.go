@@ -232,10 +232,11 @@ func TestNobodyWaitsForTheStore(t *testing.T) {
 	old, next := upstream("old", answers("of old")), upstream("new", answers("of new"))
 	run(t, setup{upstreams: []*fake{old, next}, whole: pair{workloads: 2, to: "old", stages: quick, more: db}.yaml()}, func(r *rig) {
 		defer func() { _ = r.app.Stop() }()
-		hang := make(chan struct{})
-		if !r.app.journal.add(job{write: func() error { <-hang; return nil }}) {
+		hang, hangs := make(chan struct{}), make(chan struct{})
+		if !r.app.journal.add(job{write: func() error { close(hangs); <-hang; return nil }}) {
 			t.Fatal("full")
 		}
+		<-hangs
 		r.take(pair{workloads: 2, to: "new", stages: quick, more: db})
 		r.flow(2, 50*time.Millisecond, r.over(time.Hour))
 		s := r.rolled()
@@ -305,5 +306,68 @@ func TestPollerGoesOn(t *testing.T) {
 		r.app.rolling.mu.Lock()
 		r.app.roll(time.Now()) // hangs for good if it waits
 		r.app.rolling.mu.Unlock()
+	})
+}
+
+// TestHandedOnAcrossARestart: what waits for the end of a newer order does so after a
+// restart, too.
+func TestHandedOnAcrossARestart(t *testing.T) {
+	u1, u2 := upstream("u1", answers("one")), upstream("u2", answers("two"))
+	run(t, setup{upstreams: []*fake{u1, u2}, more: stored(t)}, func(r *rig) {
+		defer func() { _ = r.app.Stop() }()
+		r.give(`{"kind":"pin","subject":"m","target":"u2/real","why":"x"}`)
+		r.give(`{"kind":"drain","subject":"u2/real","why":"x"}`)
+		r.give(`{"kind":"pin","subject":"m","target":"u1/real","why":"x"}`)
+		r.undo("A-2")
+		r.stop()
+		r.again()
+		r.good(r.do(ask{}), "one")
+		r.undo("A-3")
+		if got := r.inForceActions(); got != "A-1" {
+			t.Errorf("%q in force", got)
+		}
+		r.good(r.do(ask{}), "two")
+		r.client.CloseIdleConnections()
+	})
+}
+
+// TestOrdersHoldInBothVersions: a pin and a drain hold for the target in force and for
+// the one of the same name that the new version has for itself, whichever came first.
+func TestOrdersHoldInBothVersions(t *testing.T) {
+	u1, u2 := upstream("u1", answers("one")), upstream("u2", answers("two"))
+	s := func(limit string) setup {
+		return setup{upstreams: []*fake{u1, u2}, target: map[string]string{"u2": "limits: {concurrency: " + limit + "}"}, more: "rollout: {stages: [50%, 100%], bake: 1m, requests: 50, patience: 20m}\n"}
+	}
+	run(t, s("50"), func(r *rig) {
+		r.do(ask{}) // there is traffic, so it is divided
+		all := func(when, text string) {
+			t.Helper()
+			for range 20 {
+				r.good(r.do(ask{}), text)
+			}
+		}
+		r.give(`{"kind":"pin","subject":"m","target":"u2/real","why":"x"}`)
+		r.configure(s("60"))
+		if err := r.app.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.app.builder.candidates()) != 1 || r.rolled().Split == "" {
+			t.Fatalf("nothing is divided: %+v", r.rolled())
+		}
+		all("pinned before", "two")
+		r.give(`{"kind":"drain","subject":"u2/real","why":"x"}`) // which ends the pin
+		all("drained", "one")
+		r.undo("A-2")
+		all("pinned again", "two")
+		if err := r.app.PromoteRollout("ada", "on"); err != nil {
+			t.Fatal(err)
+		}
+		all("in the next stage", "two")
+		if err := r.app.PromoteRollout("ada", "on"); err != nil {
+			t.Fatal(err)
+		}
+		all("through", "two")
+		r.undo("A-1")
+		all("undone", "one")
 	})
 }

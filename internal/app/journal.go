@@ -101,9 +101,8 @@ func (j *journal) add(next job) bool {
 	}
 }
 
-// keep has the newest state of something written, behind what was added before. It is
-// not lost where the queue is full or the store fails: the next job that is done
-// brings it along.
+// keep has the newest state of something written. It is not lost where the queue is
+// full or the store fails: the next job that is done brings it along.
 func (j *journal) keep(name string, write func() error) {
 	j.mu.Lock()
 	j.states = slices.DeleteFunc(j.states, func(s state) bool { return s.name == name })

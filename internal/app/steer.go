@@ -311,11 +311,14 @@ func (a *App) undo(id string, by admin.By, why, what string) (steer.Undone, erro
 	if err == nil || len(over) > 0 {
 		a.apply(now)
 	}
-	save := []steer.Action{undone.Action}
-	for _, id := range undone.Resumes {
-		one, _ := a.steering.book.Find(id)
-		save = append(save, one)
+	find := func(ids []string) (list []steer.Action) {
+		for _, id := range ids {
+			one, _ := a.steering.book.Find(id)
+			list = append(list, one)
+		}
+		return list
 	}
+	resumed, handed := find(undone.Resumes), find(undone.Handed)
 	a.steering.mu.Unlock()
 	a.over(now, over)
 	if err != nil {
@@ -323,11 +326,11 @@ func (a *App) undo(id string, by admin.By, why, what string) (steer.Undone, erro
 	}
 	e := steer.Entry{At: now, Who: by.Name, Role: by.Role, Via: by.Via, What: what, Subject: subject(undone.Action), Why: why, Action: id}
 	a.changed(e, detect.Change{What: end(what, undone.Action), Scope: scope(undone.Action)})
-	for _, one := range save[1:] {
+	for _, one := range resumed {
 		e.What, e.Subject, e.Action, e.Undo, e.Why = "resume", subject(one), one.ID, one.Undo, id+" was undone"
 		a.changed(e, detect.Change{What: words(one.Kind, one.Subject), Scope: scope(one)})
 	}
-	if a.keepActions(save, nil) != nil {
+	if a.keepActions(slices.Concat([]steer.Action{undone.Action}, resumed, handed), nil) != nil {
 		a.unwritten(errUnwritten)
 	}
 	return undone, nil

@@ -51,6 +51,8 @@ type Undone struct {
 	Action
 	// Resumes are the actions that hold again, as it had taken their place.
 	Resumes []string `json:"resumes,omitempty"`
+	// Handed are those whose place a newer one has taken too: they wait for its end now.
+	Handed []string `json:"-"`
 }
 
 // Order puts an action in force from now on, in place of those that it contradicts.
@@ -139,8 +141,12 @@ func (b *Book) Undo(now time.Time, id, who, why string) (Undone, error) {
 	a.Ended, a.EndedBy, a.EndedWhy = &now, who, why
 	u := Undone{Action: *a}
 	for _, c := range b.list {
-		if c.Replaced == id && b.resume(now, c) {
+		switch {
+		case c.Replaced != id:
+		case b.resume(now, c):
 			u.Resumes = append(u.Resumes, c.ID)
+		case c.Replaced != id:
+			u.Handed = append(u.Handed, c.ID)
 		}
 	}
 	return u, nil
