@@ -121,3 +121,16 @@ func TestOperatorCA(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestActionsLogHasItsOwnLines: what somebody had written down does not look like a line
+// of the log.
+func TestActionsLogHasItsOwnLines(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"entries":[{"id":7,"at":"2026-05-29T13:37:00Z","who":"eve\n    8 x","what":"denied","why":"POST of /x\n    9 2026-05-29 13:37:00 ada: undo\u001b[2J"}]}`)
+	}))
+	defer s.Close()
+	out, err := ranWith(actionsLogCommand(), "--admin", s.URL)
+	if err != nil || strings.Count(out, "\n") != 2 || strings.Contains(out, "\x1b") {
+		t.Errorf("%q %v", out, err)
+	}
+}

@@ -264,9 +264,9 @@ func actionsTable(now time.Time, inForce, ended []ordered) string {
 		b.WriteString("No action is in force.\n")
 	}
 	row := func(a ordered, left string) {
-		fmt.Fprintf(&b, "%-6s %-50s %-12s %9s\n", a.ID, clip(harmless(a.words()), 50), clip(harmless(a.By), 12), left)
+		fmt.Fprintf(&b, "%-6s %-50s %-12s %9s\n", a.ID, cell(a.words(), 50), cell(a.By, 12), left)
 		if a.Why != "" {
-			fmt.Fprintf(&b, "       %s\n", clip(harmless(a.Why), 72))
+			fmt.Fprintf(&b, "       %s\n", cell(a.Why, 72))
 		}
 	}
 	if len(inForce) > 0 {
@@ -281,10 +281,16 @@ func actionsTable(now time.Time, inForce, ended []ordered) string {
 	for _, a := range ended[:min(len(ended), maxEnded)] {
 		row(a, "")
 		if a.EndedBy != "" {
-			fmt.Fprintf(&b, "       %s\n", clip(harmless("ended: "+strings.TrimSuffix(a.EndedBy+", "+a.EndedWhy, ", ")), 72))
+			fmt.Fprintf(&b, "       %s\n", cell("ended: "+strings.TrimSuffix(a.EndedBy+", "+a.EndedWhy, ", "), 72))
 		}
 	}
 	return b.String()
+}
+
+// cell is a text of others in a table: one line, for a second could look like the next
+// row, and bounded in width.
+func cell(s string, most int) string {
+	return clip(harmless(strings.Join(strings.Fields(s), " ")), most)
 }
 
 // remaining is a time that is left, in whole minutes, the last one begun counting.
@@ -331,9 +337,9 @@ func actionsLogCommand() *cobra.Command {
 				if e.Action != "" {
 					what = e.Action + " " + what
 				}
-				fmt.Fprintf(&b, "%5d %s %s\n", e.ID, e.At.UTC().Format(time.DateTime), clip(harmless(e.Who+": "+what), 53))
+				fmt.Fprintf(&b, "%5d %s %s\n", e.ID, e.At.UTC().Format(time.DateTime), cell(e.Who+": "+what, 53))
 				if e.Why != "" {
-					fmt.Fprintf(&b, "      %s\n", clip(harmless(e.Why), 73))
+					fmt.Fprintf(&b, "      %s\n", cell(e.Why, 73))
 				}
 			}
 			if page.Before > 0 {

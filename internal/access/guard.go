@@ -303,7 +303,7 @@ func (g *Guard) deny(r *http.Request, p Person, reason, why string) {
 func (g *Guard) note(r *http.Request, what string, p Person, why string) {
 	now := time.Now()
 	if missed, ok := g.notes.take(now, p.Name); ok {
-		g.opt.Noted(Note{At: now, What: what, Who: p, From: AddressOf(r.RemoteAddr), Why: why, Missed: missed})
+		g.opt.Noted(Note{At: now, What: what, Who: p, From: AddressOf(r.RemoteAddr), Why: plainly(why), Missed: missed})
 	}
 }
 

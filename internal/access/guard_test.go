@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"pgregory.net/rapid"
 )
@@ -465,10 +466,15 @@ func TestOneWhoMayView(t *testing.T) {
 		for range maxSessions + 1 {
 			time.Sleep(time.Millisecond)
 			r.signIn("http://127.0.0.1:8081", scrapKey)
-			r.ask(asked{method: "POST", url: "/", key: scrapKey})
+			r.ask(asked{method: "POST", url: "/x%0a%1b[2J%20%2011%202026-05-29%20alice:%20undo", key: scrapKey})
 		}
 		if resp := r.ask(asked{url: "/", cookies: alice}); resp.StatusCode != 200 {
 			t.Errorf("the session of somebody else: %d", resp.StatusCode)
+		}
+		for _, n := range r.said() {
+			if strings.ContainsFunc(n.Why, unicode.IsControl) {
+				t.Errorf("a note has lines of its own: %q", n.Why)
+			}
 		}
 		r.ask(asked{method: "POST", url: "/logout", header: fromOwnPage, cookies: alice})
 		r.ask(asked{url: "/", key: "a-guess-of-somebody"})

@@ -138,6 +138,7 @@ type App struct {
 	stopPoll        context.CancelFunc
 	cutOff          context.CancelCauseFunc // ends every running request
 	wg              sync.WaitGroup
+	reloading       sync.Mutex     // held while the configuration is read and taken: one at a time
 	saves           sync.WaitGroup // of the history, which may hang with the store
 }
 
@@ -285,14 +286,17 @@ func (a *App) inForce(l *loaded, s *gateway.Snapshot) {
 // Reload reads the configuration again. A bad one is refused with its reason
 // and the old one stays. A good one is taken at once, or rolled out where it says so.
 func (a *App) Reload() error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	l, err := a.load() // whoever polls, or asks for metrics, does not wait for its disk
 	a.rolling.mu.Lock()
 	defer a.rolling.mu.Unlock()
-	return a.reload()
+	return a.reload(l, err)
 }
 
-func (a *App) reload() error {
+// reload takes what was read, or says why it cannot be. The lock of rolling is held.
+func (a *App) reload(l *loaded, err error) error {
 	defer a.settleOrders()
-	l, err := a.load()
 	if err == nil {
 		now := a.current.Load().config
 		for setting, changed := range map[string]bool{

@@ -10,11 +10,11 @@ import (
 
 const (
 	// maxOperatorConns bounds the connections to the operator's listener.
-	maxOperatorConns = 200
+	maxOperatorConns = 400
 	// maxCrowd bounds those from one address, and of IPv6 from one network: whoever
 	// reaches the listener needs no key to hold connections, and readiness is asked for
 	// there too. This machine's own are not bounded so.
-	maxCrowd = 50
+	maxCrowd = 100
 )
 
 // crowd is a listener that closes the connections of an address that has too many.

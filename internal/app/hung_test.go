@@ -3,9 +3,11 @@ package app
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,6 +86,35 @@ func TestRolloutWithAHungStore(t *testing.T) {
 		}
 		if _, found, err := r.app.store.Get(keptRollout, newestID); !found || err != nil {
 			t.Errorf("the rollout is not kept: %v %v", found, err)
+		}
+	})
+}
+
+// TestReloadFromAHungDisk: while the configuration is read nothing is held that the
+// poller and the metrics need.
+func TestReloadFromAHungDisk(t *testing.T) {
+	run(t, guarded(upstream("u1", answers("fine")), keysOf), func(r *rig) {
+		if err := os.Remove(r.file); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(r.file, 0o600); err != nil {
+			t.Skip(err)
+		}
+		reloaded := make(chan error)
+		go func() { reloaded <- r.app.Reload() }()
+		f, err := os.OpenFile(r.file, os.O_WRONLY, 0) // there is a reader from here on
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.app.rolling.mu.TryLock() {
+			r.app.rolling.mu.Unlock()
+		} else {
+			t.Error("the lock of the poller is held while the file is read")
+		}
+		_, _ = f.WriteString("listen: [")
+		_ = f.Close()
+		if err := <-reloaded; err == nil {
+			t.Error("a bad configuration is taken")
 		}
 	})
 }

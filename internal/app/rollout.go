@@ -424,6 +424,9 @@ func (a *App) HaltRollout(by admin.By, why string) error {
 
 // RetryRollout rolls the configuration out again that was taken back last.
 func (a *App) RetryRollout(by admin.By, why string) error {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	l, unread := a.load()
 	r := &a.rolling
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -436,7 +439,7 @@ func (a *App) RetryRollout(by admin.By, why string) error {
 	ended := r.ended
 	a.changed(steer.Entry{At: time.Now(), Who: by.Name, Role: by.Role, Via: by.Via, What: "rollout", Subject: ended, Why: "to be tried again: " + why}, detect.Change{})
 	r.ended = ""
-	err := a.reload()
+	err := a.reload(l, unread)
 	if err != nil {
 		r.ended = ended
 	}

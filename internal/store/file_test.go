@@ -223,6 +223,26 @@ func TestFails(t *testing.T) {
 	}
 }
 
+// TestLogWithoutItsFile: where a kill came while a file was set aside, its log is kept
+// too.
+func TestLogWithoutItsFile(t *testing.T) {
+	path := file(t)
+	log := bytes.Repeat([]byte("the last lines"), 1000)
+	must(t, os.WriteFile(path+"-wal", log, 0o600))
+	s, err := Open(path)
+	must(t, err)
+	defer s.Close()
+	must(t, s.Put("k", "x", nil))
+	entries, err := os.ReadDir(filepath.Dir(path))
+	must(t, err)
+	for _, e := range entries {
+		if got, _ := os.ReadFile(filepath.Join(filepath.Dir(path), e.Name())); strings.Contains(e.Name(), ".damaged-") && bytes.Equal(got, log) {
+			return
+		}
+	}
+	t.Errorf("the log is gone: %v", entries)
+}
+
 // TestPrivate: only the owner reads the file and its log, whoever made it; what is not
 // ours is left as it is.
 func TestPrivate(t *testing.T) {

@@ -93,6 +93,11 @@ func prepare(path string) error {
 		return fmt.Errorf("%w: it is no regular file", ErrForeign)
 	}
 	if info.Size() == 0 {
+		// SQLite would delete the log of a file that is gone: of one that was being set
+		// aside when the process was killed, for instance.
+		if err := moved(path, asideName(path), "-wal"); err != nil {
+			return err
+		}
 		return syncDir(filepath.Dir(path))
 	}
 	head := make([]byte, len(magic))
@@ -191,14 +196,26 @@ func migrate(db *sql.DB, version int) error {
 // setAside renames a damaged file, its log included, so that nothing is lost that
 // somebody may still read.
 func setAside(path, reason string) (*Aside, error) {
-	to := path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000Z")
+	to := asideName(path)
 	if err := os.Rename(path, to); err != nil {
 		return nil, err
 	}
-	for _, more := range []string{"-wal", "-journal", "-shm"} {
-		if err := os.Rename(path+more, to+more); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
+	if err := moved(path, to, "-wal", "-journal", "-shm"); err != nil {
+		return nil, err
 	}
 	return &Aside{Path: to, Reason: reason}, nil
+}
+
+func asideName(path string) string {
+	return path + ".damaged-" + time.Now().UTC().Format("20060102T150405.000Z")
+}
+
+// moved renames what there is beside a file.
+func moved(path, to string, beside ...string) error {
+	for _, more := range beside {
+		if err := os.Rename(path+more, to+more); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
