@@ -113,6 +113,7 @@ function fresh(said, changed) {
   const fit = () => {
     const kind = f.kind.value;
     for (const [name, kinds] of [['target', ['pin']], ['share', ['quarantine']], ['factor', ['budget']]]) f[name].closest('p').hidden = !kinds.includes(kind);
+    document.getElementById('new-of').textContent = { quarantine: 'Workload', shed: 'Priority', budget: 'Whose: workload:NAME or target:NAME', pin: 'Model' }[kind] ?? 'Target';
     suggest(document.getElementById('subjects'), kind);
   };
   f.kind.addEventListener('change', fit);
