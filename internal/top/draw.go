@@ -18,6 +18,7 @@ const (
 	Outages Part = iota
 	Targets
 	Workloads
+	SLOs
 	Actions
 	Rollout
 	parts
@@ -113,6 +114,16 @@ func lost(p *Picture, v View) string {
 }
 
 func verdict(p *Picture, width int) line {
+	if v := p.Verdict; v != nil {
+		look := bad
+		switch v.Who {
+		case "calm":
+			look = good
+		case "unverified", "unknown":
+			look = warn
+		}
+		return row(clip(v.Head+": "+v.Text, width), look)
+	}
 	open := p.open()
 	if len(open) == 0 {
 		return row(clip("Nothing is noticed to be wrong.", width), good)
