@@ -87,7 +87,7 @@ type router struct {
 var (
 	servesLine = regexp.MustCompile(`serves (http://\S+)`)
 	curlLine   = regexp.MustCompile(`(?m)^\s*(curl .*)\n`) // the last thing it says
-	adminLine  = regexp.MustCompile(`state page\s+(http://[^\s/]+)`)
+	adminLine  = regexp.MustCompile(`dashboard\s+(http://[^\s/]+)`)
 )
 
 // startRouter runs `hourthree serve` with a configuration and ends it with
