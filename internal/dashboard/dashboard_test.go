@@ -45,7 +45,7 @@ func wants(t *testing.T, where, body string, texts ...string) {
 func TestPagesShow(t *testing.T) {
 	h := Handler(during(size{targets: 8, workloads: 6}))
 	for path, texts := range map[string][]string{
-		"/":            {"A caller:</strong> suite brings in 88 % of the excess, 7.4 requests for each distinct one (O-7, suspect workload suite, score 0.91).", "Not shown to be over: O-6 is unverified: traffic at 69 % of onset.", "Them: 1 of 3 targets of gpt-5 fail; callers are served from", "<b>40.0/s</b>", "12.5 %", "not known", "A-7", "29 min 00 s left", "at stage 2 of 4", "8.00, a page", "As a table", "300.0 MiB of 512.0 MiB"},
+		"/":            {"A caller:</strong> suite brings in 88 % of the excess, 7.4 requests for each distinct one (O-7, suspect workload suite, score 0.91).", "Not shown to be over: O-6 is unverified: traffic at 69 % of onset.", "Them: 1 of 3 targets of gpt-5 fail; callers are served from", "<b>40.0/s</b>", "12.5 %", "not known", "A-7", "29 min 00 s left", "at stage 2 of 4", "8.00 (page)", "As a table", "300.0 MiB of 512.0 MiB"},
 		"/targets":     {"Domain <bdi>cloud-0</bdi>", "1 of 4 down", "probe in 25 s", "48\u202f000<small class=\"line\">tokens", "drained", `data-undo="A-7"`, `data-order="force-open"`, "380 ms", "3 of 20", "35 %"},
 		"/workloads":   {"quarantine", "brings in 7.4 requests", "7.40", "48\u202f211", "70/min, 7 free now", "Without any limit"},
 		"/outages":     {"unverified: traffic at 69 % of onset", "score 0.91", "score 0.63", "O-5"},

@@ -71,7 +71,7 @@ func showOverview(o Options, f *frame, r *http.Request) (string, any) {
 		v.Windows = append(v.Windows, windowName(w))
 		known := ""
 		if s := time.Duration(w.Known * float64(w.Seconds) * float64(time.Second)); w.Known < 0.95 {
-			known = "of " + span(s)
+			known = span(s)
 		}
 		v.Known = append(v.Known, known)
 	}

@@ -238,7 +238,7 @@ func ours(s admin.State, last *history.Window) *verdict {
 	case full >= crowded:
 		v.Text = percent(full) + " of the memory for requests is taken; batch work is turned away from 70 % on."
 	case s.Queued > 0 && share >= refusing:
-		v.Text = fmt.Sprintf("%s, and %d requests wait for a free target.", refused, s.Queued)
+		v.Text = fmt.Sprintf("%s, and %d wait for a free target.", refused, s.Queued)
 	case share >= refusing:
 		v.Text, v.Path = refused+": callers are beyond their limits, or repeat too much.", "/workloads"
 		if name := quarantined(s.Workloads); name != "" {

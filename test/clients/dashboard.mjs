@@ -200,7 +200,7 @@ async function rollout(what) {
   const page = await open('/rollout', { width: 1280, scheme: 'light' });
   await picture(page, `rollout-before-${what}-1280-light`);
   const did = await press(page, `main button[data-rollout="${what}"]`, { why: "the provider's notice" });
-  const done = await until(page, `!document.querySelector('main button[data-rollout="${what}"]')`);
+  const done = await until(page, what === 'promote' ? `document.querySelector('.stages .done')` : `!document.querySelector('main button[data-rollout="${what}"]')`);
   const text = await at(page, () => document.querySelector('main').innerText);
   await picture(page, `rollout-after-${what}-1280-light`);
   await shut(page);
