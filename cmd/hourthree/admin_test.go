@@ -67,7 +67,7 @@ func TestOperatorKey(t *testing.T) {
 	if out, err := ranWith(whoamiCommand(), "--admin", s.URL, "--json"); err != nil || !strings.Contains(out, `"via":"key"`) {
 		t.Errorf("%q %v", out, err)
 	}
-	if _, err := ranWith(quarantineCommand(), "suite", "--admin", s.URL); err == nil || !strings.Contains(err.Error(), "needs the role operate") {
+	if _, err := ranWith(quarantineCommand(), "suite", "--why", "x", "--admin", s.URL); err == nil || !strings.Contains(err.Error(), "needs the role operate") {
 		t.Error(err)
 	}
 	t.Setenv(adminKeyVariable, "the-key-of-a-workload")

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/user"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -28,6 +29,9 @@ func quarantineCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if strings.TrimSpace(why) == "" {
+				return errors.New("say why, with --why \"...\": it is kept with the change")
+			}
 			order := map[string]any{"who": operator(), "why": why}
 			method, said := http.MethodPut, "in quarantine"
 			if release {
@@ -47,7 +51,7 @@ func quarantineCommand() *cobra.Command {
 		},
 	}
 	router.flags(c)
-	c.Flags().StringVar(&why, "why", "", "reason, for the list of changes")
+	c.Flags().StringVar(&why, "why", "", "`reason`, for those who read the log (required)")
 	c.Flags().StringVar(&last, "for", "", "how long it holds, 1m to 24h: it ends by itself (default 4h)")
 	c.Flags().Float64Var(&share, "share", 0.05, "share of concurrency and memory, 0 to 1; 0 lets nothing in")
 	c.Flags().BoolVar(&release, "release", false, "move it back")

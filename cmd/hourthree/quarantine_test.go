@@ -36,23 +36,29 @@ func TestQuarantineCommand(t *testing.T) {
 	if method != "PUT" || path != "/api/v1/workloads/test%20suite/quarantine" || !strings.Contains(body, `"why":"a storm"`) || strings.Contains(body, "share") {
 		t.Errorf("%s %s %s", method, path, body)
 	}
-	if _, err := run("a", "--share", "0"); err != nil || !strings.Contains(body, `"share":0`) {
+	for _, args := range [][]string{{"a"}, {"a", "--release"}, {"a", "--why", "  "}} {
+		method = ""
+		if _, err := run(args...); err == nil || !strings.Contains(err.Error(), "say why") || method != "" {
+			t.Errorf("%v without a reason: %v, %s", args, err, method)
+		}
+	}
+	if _, err := run("a", "--share", "0", "--why", "x"); err != nil || !strings.Contains(body, `"share":0`) {
 		t.Errorf("%v, %s", err, body)
 	}
-	if out, err := run("a", "--release"); err != nil || out != "a: released\n" || method != "DELETE" {
+	if out, err := run("a", "--release", "--why", "x"); err != nil || out != "a: released\n" || method != "DELETE" {
 		t.Errorf("%s %q, %v", method, out, err)
 	}
 	status, answer = 404, `{"error":"There is no workload \"a\"."}`
 	var e exit
-	if _, err := run("a"); !errors.As(err, &e) || e.code != exitRun || err.Error() != `There is no workload "a".` {
+	if _, err := run("a", "--why", "x"); !errors.As(err, &e) || e.code != exitRun || err.Error() != `There is no workload "a".` {
 		t.Error(err)
 	}
 	status, answer = 502, "<html>"
-	if _, err := run("a"); err == nil || !strings.Contains(err.Error(), "is it the operator's listener") {
+	if _, err := run("a", "--why", "x"); err == nil || !strings.Contains(err.Error(), "is it the operator's listener") {
 		t.Error(err)
 	}
 	s.Close()
-	if _, err := run("a"); !errors.As(err, &e) || e.code != exitRun || !strings.Contains(err.Error(), "no router answers") {
+	if _, err := run("a", "--why", "x"); !errors.As(err, &e) || e.code != exitRun || !strings.Contains(err.Error(), "no router answers") {
 		t.Error(err)
 	}
 }

@@ -92,7 +92,7 @@ func drainCommand() *cobra.Command {
 		Long: "Let a target of a running router get no new requests and no probes. Those in\n" +
 			"flight run on to their end, and nothing of it counts as a failure. It ends by\n" +
 			"itself; a target that was not asked for long gets its traffic back bit by bit.",
-		Args:              exactly(1, "name one target: hourthree drain TARGET; the router's state page lists them"),
+		Args:              exactly(1, "name one target: hourthree drain TARGET; the router's dashboard lists them"),
 		ValidArgsFunction: o.router.complete(0, targetsOf),
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.send(c, map[string]any{"kind": "drain", "subject": args[0]})

@@ -111,6 +111,9 @@ func Handler(o Options) http.Handler {
 	if o.Totals != nil {
 		mux.HandleFunc("GET /api/v1/history/totals", func(w http.ResponseWriter, _ *http.Request) { data(w, o.Totals(time.Now())) })
 	}
+	if o.Dashboard != nil { // its first sentence, for programs
+		mux.Handle("GET /api/v1/verdict", o.Dashboard)
+	}
 	o.steering(mux)
 	o.Rollout.serve(mux)
 	if o.Incidents != nil {

@@ -171,7 +171,7 @@ func TestN18CountsAgree(t *testing.T) {
 		r.every(50*time.Millisecond, 100, ask{})
 		w := r.app.builder.workloadsInForce()[0].State(time.Now()) // N15
 		if calls := u1.count() + u2.count(); w.Inbound != 100 || int(w.Attempts) != calls {
-			t.Errorf("the state page says %d in and %d out, the upstreams had %d", w.Inbound, w.Attempts, calls)
+			t.Errorf("the state says %d in and %d out, the upstreams had %d", w.Inbound, w.Attempts, calls)
 		}
 	})
 }

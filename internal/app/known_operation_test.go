@@ -326,7 +326,7 @@ func TestN18EveryCallIsCountedOnce(t *testing.T) {
 				u1.mu.Lock()
 				u2.mu.Lock()
 				if up := u1.inflight + u2.inflight; in != up {
-					t.Errorf("the state page has %d in flight, the upstreams %d", in, up)
+					t.Errorf("the state has %d in flight, the upstreams %d", in, up)
 				}
 				u2.mu.Unlock()
 				u1.mu.Unlock()

@@ -31,6 +31,9 @@ func TestObjectives(t *testing.T) {
 		if api := r.operator("/api/v1/slos"); !strings.Contains(api, `"burning": "page"`) || !strings.Contains(api, `"first_content_seconds": 1`) {
 			t.Error(api)
 		}
+		if api := r.operator("/api/v1/verdict"); !strings.Contains(api, `"who":`) || !strings.Contains(api, `"text":`) {
+			t.Errorf("the first sentence is not served: %s", api)
+		}
 		page := r.operator("/metrics")
 		for _, want := range []string{
 			`hourthree_slo_burn_rate{slo="any",window="5m"} 0`, `hourthree_slo_burn_rate{slo="late",window="3d"} 999.99`, `hourthree_slo_budget_left_ratio{slo="any"} 1`,

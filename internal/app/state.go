@@ -91,7 +91,7 @@ func (a *App) welcome() {
 	if a.certificate != nil {
 		operator = "https://" + reachable(a.adminAddr)
 	}
-	fmt.Fprintf(out, "\nHourthree %s serves %s\n  state page   %s/\n  metrics      %s/metrics\n\n", a.opt.Version, base, operator, operator)
+	fmt.Fprintf(out, "\nHourthree %s serves %s\n  dashboard    %s/\n  metrics      %s/metrics\n\n", a.opt.Version, base, operator, operator)
 	model := firstModel(a)
 	key := ""
 	if len(l.config.Workloads) > 0 {

@@ -57,7 +57,7 @@ const (
 
 var phaseNames = [...]string{"closed", "ramp", "half-open", "open"}
 
-// String returns the name used in logs and on the state page.
+// String returns the name used in logs and on the dashboard.
 func (p Phase) String() string { return phaseNames[p] }
 
 // Number is the value of the metric: 0 closed, 1 ramp, 2 half-open, 3 open.

@@ -51,6 +51,7 @@ func Handler(o Options) http.Handler {
 		mux.Handle("GET "+p.pattern, o.page(p))
 	}
 	mux.HandleFunc("GET /plot", o.plot)
+	mux.HandleFunc("GET /api/v1/verdict", o.verdict)
 	for name, a := range assets() {
 		mux.Handle("GET "+assetRoot+name, a)
 	}

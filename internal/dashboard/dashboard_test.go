@@ -45,13 +45,13 @@ func wants(t *testing.T, where, body string, texts ...string) {
 func TestPagesShow(t *testing.T) {
 	h := Handler(during(size{targets: 8, workloads: 6}))
 	for path, texts := range map[string][]string{
-		"/":            {"A caller:</strong> suite brings in 88 % of the excess, 7.4 requests for each distinct one (O-7, suspect workload suite, score 0.91).", "Not shown to be over: O-6 is unverified: traffic at 69 % of onset.", "Them: 1 of 3 targets of gpt-5 fail; callers are served from", "<b>40.0/s</b>", "12.5 %", "not known", "A-7", "29 min 00 s left", "at stage 2 of 4", "8.00, a page", "As a table", "300.0 MiB of 512.0 MiB"},
-		"/targets":     {"Domain <bdi>cloud-0</bdi>", "1 of 4 down", "probe in 25 s", "12 requests", "48\u202f000 tokens", "drained", `data-undo="A-7"`, `data-order="force-open"`, "420 ms", "3 of 20", "35 %"},
-		"/workloads":   {"quarantine", "brings in 7.4 requests", "7.40", "48\u202f211", "7 of 70", "Without any limit"},
+		"/":            {"A caller:</strong> suite brings in 88 % of the excess, 7.4 requests for each distinct one (O-7, suspect workload suite, score 0.91).", "Not shown to be over: O-6 is unverified: traffic at 69 % of onset.", "Them: 1 of 3 targets of gpt-5 fail; callers are served from", "<b>40.0/s</b>", "12.5 %", "not known", "A-7", "29 min 00 s left", "at stage 2 of 4", "8.00 (page)", "As a table", "300.0 MiB of 512.0 MiB"},
+		"/targets":     {"Domain <bdi>cloud-0</bdi>", "1 of 4 down", "probe in 25 s", "48\u202f000<small class=\"line\">tokens", "drained", `data-undo="A-7"`, `data-order="force-open"`, "380 ms", "3 of 20", "35 %"},
+		"/workloads":   {"quarantine", "brings in 7.4 requests", "7.40", "48\u202f211", "70/min, 7 free now", "Without any limit"},
 		"/outages":     {"unverified: traffic at 69 % of onset", "score 0.91", "score 0.63", "O-5"},
 		"/outages/O-7": {"upstream rollout", "0.84", "27.6/s", "69 %", "/incidents/HT-0001", "hourthree drill run azure-2026-05-29", "not shown to be the cause", "wave 2", "69 %"},
-		"/rollout":     {"99.3 %", "1.31", "412 ms", "defaults.retries.ratio", "Halt and go back", "213 of 500"},
-		"/capacity":    {"58.6 %", "batch</li>", "1.50 of 5.00", "no limit", "10 % and 1 a second"},
+		"/rollout":     {"99.3 %", "1.31", "1.04 ×", "defaults.retries.ratio", "Halt and go back", "213 of 500"},
+		"/capacity":    {"58.6 %", "batch</li>", "1.50 of 5.00", "1 keys without limits", "10 % and 1 a second"},
 		"/actions":     {"drain", "29 min 00 s", "hourthree undo A-7", "expiry", "provider&#39;s notice", `name="why"`},
 		"/drills":      {"azure-2026-05-29", "/incidents/HT-0001", "12 of 12"},
 	} {

@@ -54,7 +54,7 @@ func (z size) state(now time.Time) admin.State {
 	for i := range z.targets {
 		t := route.State{
 			Name: fmt.Sprintf("azure-%d/gpt-5%s", i, z.suffix), Provider: "azure", Region: "australiaeast", Domain: fmt.Sprintf("cloud-%d%s", i/4, z.suffix), Phase: "closed",
-			Breaker: breaker.Snapshot{Share: 1, OK: 40 + i%50, Failed: i % 3}, Healthy: true, Success: 0.97, InFlight: i % 17, Limit: 20, Latency: 420 * time.Millisecond, Budget: budget.Snapshot{Tokens: 4, Ratio: 0.1},
+			Breaker: breaker.Snapshot{Share: 1, OK: 40 + i%50, Failed: i % 3}, Healthy: true, Success: 0.97, InFlight: i % 17, Limit: 20, Latency: 120 * time.Millisecond, FirstContent: 380 * time.Millisecond, Budget: budget.Snapshot{Tokens: 4, Ratio: 0.1},
 		}
 		switch i % 7 {
 		case 1:
@@ -143,7 +143,7 @@ func (z size) rollout(now time.Time) (rollout.Status, bool) {
 		Measures: []rollout.Measure{
 			{Name: "success", Candidate: 0.993, Control: 0.995, N: 213, M: 2041, Verdict: rollout.Pass, Text: "within 0.5 %"},
 			{Name: "amplification_out", Candidate: 1.31, Control: 1.02, N: 213, M: 2041, Verdict: rollout.Fail, Text: "more calls for each request" + z.suffix},
-			{Name: "first_content", Candidate: 0.412, Control: 0.398, N: 213, M: 2041, Verdict: rollout.Insufficient, Text: "too few"},
+			{Name: "first_content", Candidate: 1.04, Control: 1, N: 213, M: 2041, Verdict: rollout.Insufficient, Text: "too few"},
 		},
 		Diff: []string{"defaults.retries.ratio: 0.1 -> 0.5" + z.suffix}, Timeline: []rollout.Moment{{At: now, What: "stage 2 begins", By: "kim" + z.suffix}},
 	}, true

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 type overview struct {
 	Verdict    verdict
 	Windows    []string // names of the columns
+	Known      []string // how much of each the router has seen, "" for all of it
 	Flow       []flow
 	Past       *past
 	Since      since
@@ -42,17 +44,36 @@ type cell struct {
 // no history.
 type since struct{ Inbound, Attempts, Repeats, Refused int64 }
 
+// noticed is what the detectors say, nothing without them.
+func (o Options) noticed(now time.Time) watch.Report {
+	if o.Outages == nil {
+		return watch.Report{}
+	}
+	return o.Outages(now)
+}
+
+// verdict serves the first sentence to programs.
+func (o Options) verdict(w http.ResponseWriter, _ *http.Request) {
+	now := time.Now()
+	last, _ := o.lastMinute(now)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(judge(o.State(now), o.noticed(now), last)) // a reader that has left is told nothing
+}
+
 func showOverview(o Options, f *frame, r *http.Request) (string, any) {
 	v := overview{}
-	var noticed watch.Report
-	if o.Outages != nil {
-		noticed = o.Outages(f.Now)
-	}
+	noticed := o.noticed(f.Now)
 	last, windows := o.lastMinute(f.Now)
 	v.Verdict = judge(f.State, noticed, last)
 	v.Flow = flows(windows)
 	for _, w := range windows {
 		v.Windows = append(v.Windows, windowName(w))
+		known := ""
+		if s := time.Duration(w.Known * float64(w.Seconds) * float64(time.Second)); w.Known < 0.95 {
+			known = span(s)
+		}
+		v.Known = append(v.Known, known)
 	}
 	v.Past = o.past(f.Now, "", flowSeries, r.URL.Query().Get("range"))
 	for _, w := range f.State.Workloads {

@@ -38,6 +38,7 @@ type capacityPage struct {
 	More    int
 	Limits  admin.Limits
 	Hidden  int // limits that are not shown
+	Keys    int // of them keys that have none
 	Filter  string
 	Past    *past
 	Waiting *past
@@ -76,6 +77,8 @@ func showCapacity(o Options, f *frame, r *http.Request) (string, any) {
 	for _, b := range v.Limits.Bounds {
 		switch {
 		case !fit(b):
+		case b.NoLimit && b.Level == "key" && v.Filter == "": // most of a router's keys
+			v.Keys++
 		case len(bounds) < mostRows:
 			bounds = append(bounds, b)
 		default:

@@ -18,11 +18,11 @@ import (
 type verdict struct {
 	// Who is them (targets), us (the router), caller, change, unverified, calm or
 	// unknown.
-	Who  string
-	Head string // in front of the text: Them, Us, A caller …
-	Text string
-	Path string // of the page that has more
-	Also []string
+	Who  string   `json:"who"`
+	Head string   `json:"head"` // in front of the text: Them, Us, A caller …
+	Text string   `json:"text"`
+	Path string   `json:"path,omitempty"` // of the page that has more
+	Also []string `json:"also,omitempty"`
 }
 
 const (
@@ -49,7 +49,7 @@ func judge(s admin.State, noticed watch.Report, last *history.Window) verdict {
 			all = append(all, blame(s, o))
 		}
 	}
-	them, us := theirs(s), ours(s, last)
+	them, us := theirs(s, anything), ours(s, last)
 	slices.SortStableFunc(all, func(a, b verdict) int { return rank(a) - rank(b) })
 	for _, v := range []*verdict{them, us} {
 		if v != nil && !slices.ContainsFunc(all, func(a verdict) bool {
@@ -85,7 +85,7 @@ func blame(s admin.State, o watch.Outage) verdict {
 		v.Who, v.Head, v.Text = "unverified", "Not shown to be over", o.ID+" is "+o.Words+"."
 		return v
 	}
-	them := theirs(s)
+	them := theirs(s, concerns(o))
 	if len(o.Suspects) == 0 || o.Suspects[0].Score < named && them == nil {
 		v.Who, v.Head = "unknown", "Not known yet"
 		v.Text = fmt.Sprintf("%s of the requests of %s fail (%s), and nobody stands out as the source.", percent(o.Failing), detect.Names(o.Scope), o.ID)
@@ -107,6 +107,9 @@ func blame(s admin.State, o watch.Outage) verdict {
 		v.Who, v.Head = "them", "Them"
 		if them != nil {
 			v.Who, v.Head, v.Text = them.Who, them.Head, strings.TrimSuffix(them.Text, ".")
+			if i := slices.IndexFunc(o.Suspects, func(x detect.Suspect) bool { return placed(x.Kind) }); i >= 0 {
+				lead = o.Suspects[i] // the sentence is about targets
+			}
 		} else {
 			v.Text = fmt.Sprintf("%s of the calls at %s fail, elsewhere %s", percent(lead.Inside), lead.Subject, percent(lead.Outside))
 		}
@@ -118,14 +121,48 @@ func blame(s admin.State, o watch.Outage) verdict {
 	return v
 }
 
+// placed reports kinds of subjects that targets belong to.
+func placed(k detect.Kind) bool {
+	return k == detect.Target || k == detect.Domain || k == detect.Region || k == detect.Model
+}
+
+// concerns says of which targets of which models an outage is: those of its first
+// suspect, or of its scope where that is a caller.
+func concerns(o watch.Outage) func(model string, t route.State) bool {
+	of := o.Scope
+	if len(o.Suspects) > 0 && placed(o.Suspects[0].Kind) {
+		of = []detect.Subject{o.Suspects[0].Subject}
+	}
+	return func(model string, t route.State) bool {
+		return slices.ContainsFunc(of, func(x detect.Subject) bool {
+			switch x.Kind {
+			case detect.Target:
+				return x.Name == t.Name
+			case detect.Domain:
+				return x.Name == t.Domain
+			case detect.Region:
+				return x.Name == t.Region
+			case detect.Model:
+				return x.Name == model
+			case detect.All:
+				return true
+			}
+			return false
+		})
+	}
+}
+
+func anything(string, route.State) bool { return true }
+
 // down reports that a target cannot be relied on now, whoever decided that.
 func down(t route.State) bool {
 	seen := t.Breaker.OK + t.Breaker.Failed + t.Breaker.Slow
 	return t.Drained || t.Phase == "open" || t.Phase == "half-open" || seen >= enough && t.Success < failing
 }
 
-// theirs is the model that has lost most of its targets, with who serves it still.
-func theirs(s admin.State) *verdict {
+// theirs is the model that has lost most of its targets, with who serves it still. Of
+// those that are lost at least one has to be about what is asked.
+func theirs(s admin.State, about func(model string, t route.State) bool) *verdict {
 	states := make(map[string]route.State, len(s.Targets))
 	for _, t := range s.Targets {
 		states[t.Name] = t
@@ -134,12 +171,14 @@ func theirs(s admin.State) *verdict {
 	most := 0.0
 	for _, m := range s.Models {
 		var bad, held int
+		asked := false
 		var serving []string
 		for _, name := range m.Targets {
 			switch t, ok := states[name]; {
 			case !ok:
 			case down(t):
 				bad++
+				asked = asked || about(m.Name, t)
 				if t.Steered == route.SteeredDrained || t.Steered == route.SteeredOpen {
 					held++
 				}
@@ -147,11 +186,11 @@ func theirs(s admin.State) *verdict {
 				serving = append(serving, name)
 			}
 		}
-		if bad == 0 || float64(bad)/float64(len(m.Targets)) <= most {
+		if !asked || float64(bad)/float64(len(m.Targets)) <= most {
 			continue
 		}
 		most = float64(bad) / float64(len(m.Targets))
-		worst = &verdict{Who: "them", Head: "Them", Path: "/targets", Text: served(m, bad, serving)}
+		worst = &verdict{Who: "them", Head: "Them", Path: "/targets", Text: served(m, bad-held, held, serving)}
 		if held == bad {
 			worst.Who, worst.Head = "us", "Us"
 			worst.Text = fmt.Sprintf("%d of %d targets of %s are held back by an operator.", bad, len(m.Targets), m.Name)
@@ -160,13 +199,19 @@ func theirs(s admin.State) *verdict {
 	return worst
 }
 
-func served(m admin.ModelState, bad int, serving []string) string {
-	text := fmt.Sprintf("%d of %d targets of %s fail; ", bad, len(m.Targets), m.Name)
+func served(m admin.ModelState, bad, held int, serving []string) string {
+	text := fmt.Sprintf("%d of %d targets of %s fail", bad, len(m.Targets), m.Name)
+	if held > 0 {
+		text += fmt.Sprintf(", %d held back by an operator", held)
+	}
+	text += "; "
 	switch {
 	case len(serving) > 3:
 		return text + fmt.Sprintf("callers are served from %d others.", len(serving))
 	case len(serving) > 0:
 		return text + "callers are served from " + strings.Join(serving, ", ") + "."
+	case m.Degraded == "message":
+		return text + "callers get its fixed message."
 	case m.Degraded != "":
 		return text + "callers get its last resort, " + m.Degraded + "."
 	}
@@ -193,7 +238,7 @@ func ours(s admin.State, last *history.Window) *verdict {
 	case full >= crowded:
 		v.Text = percent(full) + " of the memory for requests is taken; batch work is turned away from 70 % on."
 	case s.Queued > 0 && share >= refusing:
-		v.Text = fmt.Sprintf("%s, and %d requests wait for a free target.", refused, s.Queued)
+		v.Text = fmt.Sprintf("%s, and %d wait for a free target.", refused, s.Queued)
 	case share >= refusing:
 		v.Text, v.Path = refused+": callers are beyond their limits, or repeat too much.", "/workloads"
 		if name := quarantined(s.Workloads); name != "" {

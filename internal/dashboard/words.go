@@ -39,6 +39,7 @@ var functions = template.FuncMap{
 	"measure": measured,
 	"used":    used,
 	"words":   func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+	"spaced":  func(subject string) string { return strings.Replace(subject, ":", " ", 1) },
 	"add":     func(a, b int) int { return a + b },
 }
 
@@ -171,17 +172,23 @@ func millis(d time.Duration) string {
 // measured is a value of a rollout's measure as people read it.
 func measured(m rollout.Measure, v float64) string {
 	switch m.Name {
-	case "success", "class_mix", "relabelled", "capacity":
+	case "success", "client", "relabelled", "capacity":
 		return percent(v)
+	case "class_mix":
+		return strconv.FormatFloat(v, 'f', 2, 64) + " bits"
 	case "first_content":
-		return millis(time.Duration(v * float64(time.Second)))
+		if v == 0 { // not measured
+			return "–"
+		}
+		return strconv.FormatFloat(v, 'f', 2, 64) + " ×"
 	case "memory":
 		return byteSize(int64(v))
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// used is how much of a limit is left, of how much, nothing without a limit.
+// used is a limit with what may come of it at once, nothing without a limit. Of slots
+// it is how many are taken, and nothing where nobody counts.
 func used(b admin.Bound, of string) string {
 	u := b.Use
 	if u == nil {
@@ -192,9 +199,9 @@ func used(b admin.Bound, of string) string {
 		case most == 0:
 			return ""
 		case free == nil:
-			return count(most)
+			return count(most) + "/min"
 		}
-		return count(*free) + " of " + count(most)
+		return count(most) + "/min, " + count(*free) + " free now"
 	}
 	switch of {
 	case "requests":
@@ -202,6 +209,9 @@ func used(b admin.Bound, of string) string {
 	case "tokens":
 		return say(u.TokensLeft, b.TPM)
 	case "slots":
+		if b.Use == nil && b.Concurrency == 0 {
+			return ""
+		}
 		in := count(u.InFlight)
 		if b.Concurrency > 0 {
 			in += " of " + count(b.Concurrency)

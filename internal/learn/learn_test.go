@@ -334,3 +334,20 @@ func TestWhatIsFrozenIsNotForgotten(t *testing.T) {
 		}
 	}
 }
+
+// TestMedian is over all classes, as the operator sees it.
+func TestMedian(t *testing.T) {
+	l := NewLatency()
+	if l.Median() != 0 {
+		t.Errorf("of nothing: %v", l.Median())
+	}
+	now := time.Unix(1000, 0)
+	for range 3 {
+		l.Observe(now, 0, 100*time.Millisecond)
+		l.Observe(now, NumClasses-1, 2*time.Second)
+	}
+	l.Observe(now, NumClasses-1, 2*time.Second)
+	if m := l.Median(); m < 2*time.Second || m > 2380*time.Millisecond {
+		t.Errorf("median %v", m)
+	}
+}

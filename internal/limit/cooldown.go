@@ -19,7 +19,7 @@ const (
 
 var kindNames = [numKinds]string{"requests", "tokens", "long", "capacity", "account", "credential"}
 
-// String returns the name used on the state page.
+// String returns the name shown on the dashboard.
 func (k Kind) String() string {
 	if k >= numKinds {
 		return "unknown"

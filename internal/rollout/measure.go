@@ -75,6 +75,7 @@ func (j *judge) share(k kind, e *Exposure) Measure {
 	m.N, m.M, m.Candidate, m.Control = int64(n), int64(m0), bad/n, usual/n
 	evidence := mean([]float64{mean(j.pool[k][:]), mean(each)})
 	m.Text = k.text(m.Candidate, m.Control)
+	m.Candidate, m.Control = k.value(m.Candidate), k.value(m.Control)
 	if evidence < math.Log(1/alpha) || n < least || k == relabelled && !j.moved(e) {
 		return m
 	}
@@ -98,10 +99,24 @@ func (s *stratum) against(e *Exposure) *counts {
 	return &s.base
 }
 
-func (k kind) text(candidate, control float64) string {
+// value is what a kind's name says, from the share of its bad ones.
+func (k kind) value(bad float64) float64 {
 	switch k {
 	case success:
-		return fmt.Sprintf("success %s, of the version before %s", percent(1-candidate), percent(1-control))
+		return 1 - bad
+	case out:
+		return 1 + bad*mostExtra
+	case in:
+		return 1 / max(1-bad, 0.01)
+	}
+	return bad
+}
+
+func (k kind) text(candidate, control float64) string {
+	candidate, control = k.value(candidate), k.value(control)
+	switch k {
+	case success:
+		return fmt.Sprintf("success %s, of the version before %s", percent(candidate), percent(control))
 	case client:
 		return fmt.Sprintf("%s refused as the caller's mistake, by the version before %s", percent(candidate), percent(control))
 	case left:
@@ -109,9 +124,9 @@ func (k kind) text(candidate, control float64) string {
 	case capacity:
 		return fmt.Sprintf("%s refused for capacity or a limit, under the version before %s", percent(candidate), percent(control))
 	case out:
-		return fmt.Sprintf("%.2f calls for a request, under the version before %.2f", 1+candidate*mostExtra, 1+control*mostExtra)
+		return fmt.Sprintf("%.2f calls for a request, under the version before %.2f", candidate, control)
 	case in:
-		return fmt.Sprintf("%.2f requests for a distinct one, under the version before %.2f", 1/max(1-candidate, 0.01), 1/max(1-control, 0.01))
+		return fmt.Sprintf("%.2f requests for a distinct one, under the version before %.2f", candidate, control)
 	}
 	return fmt.Sprintf("%s of the refusals for capacity and the server faults are faults, under the version before %s", percent(candidate), percent(control))
 }

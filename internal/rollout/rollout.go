@@ -99,7 +99,10 @@ type Stage struct {
 
 // Measure is one comparison of the new version with the concurrent control.
 type Measure struct {
-	Name      string  `json:"name"` // success, client, left, capacity, amplification_out, amplification_in, relabelled, class_mix, first_content, memory
+	Name string `json:"name"` // success, client, left, capacity, amplification_out, amplification_in, relabelled, class_mix, first_content, memory
+	// Candidate and Control are what the name says: a share, calls for a request,
+	// requests for a distinct one, how far the mix is from the control's (bits), the
+	// first content as a multiple of the control's, bytes for a request in flight.
 	Candidate float64 `json:"candidate"`
 	Control   float64 `json:"control"`
 	N         int64   `json:"n"`         // requests of the candidate behind it

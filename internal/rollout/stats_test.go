@@ -133,3 +133,21 @@ func TestTrend(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 }
+
+// TestMeasureSays: the numbers of a measure are what its name and its words say, not
+// the share of bad ones that the test is made with.
+func TestMeasureSays(t *testing.T) {
+	for k, want := range map[kind]struct {
+		value float64
+		text  string
+	}{
+		success: {0.9, "success 90 %, of the version before 100 %"},
+		client:  {0.1, "10 % refused as the caller's mistake, by the version before 0 %"},
+		out:     {1 + 0.1*mostExtra, "1.40 calls for a request, under the version before 1.00"},
+		in:      {1 / 0.9, "1.11 requests for a distinct one, under the version before 1.00"},
+	} {
+		if got := k.value(0.1); math.Abs(got-want.value) > 1e-9 || k.text(0.1, 0) != want.text {
+			t.Errorf("%s: %v, %s", kindNames[k], got, k.text(0.1, 0))
+		}
+	}
+}

@@ -352,8 +352,11 @@ type State struct {
 	Drained     bool             `json:"drained,omitempty"`
 	Steered     string           `json:"steered,omitempty"` // drained, forced open, forced closed: what an operator has ordered
 	Load        Load             `json:"load"`
-	Latency     time.Duration    `json:"latency_ns,omitempty"` // mean, 0 until a call has ended well
-	Budget      budget.Snapshot  `json:"retry_budget"`
+	Latency     time.Duration    `json:"latency_ns,omitempty"` // expected of a short call, by which targets are compared; 0 until one has ended well
+	// FirstContent is the median until the first content, or until the whole answer
+	// where it does not stream; 0 until a call has ended well.
+	FirstContent time.Duration   `json:"first_content_ns,omitempty"`
+	Budget       budget.Snapshot `json:"retry_budget"`
 }
 
 // State reports the target at now.
@@ -369,7 +372,7 @@ func (t *Target) State(now time.Time) State {
 		Budget: t.budget.Snapshot(now),
 	}
 	if t.latency.Known() {
-		s.Latency = t.latency.Mean(now)
+		s.Latency, s.FirstContent = t.latency.Mean(now), t.latency.Median()
 	}
 	until, kind, blocked := t.cool.Until(now)
 	t.account.mu.Lock()

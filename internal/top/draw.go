@@ -18,6 +18,7 @@ const (
 	Outages Part = iota
 	Targets
 	Workloads
+	SLOs
 	Actions
 	Rollout
 	parts
@@ -96,7 +97,7 @@ func top(p *Picture, v View) []line {
 	if s.Refused != "" {
 		lines = append(lines, row(clip("The newest configuration is refused: "+s.Refused, v.Width), warn))
 	}
-	lines = append(lines, verdict(p, v.Width))
+	lines = append(lines, verdict(p, v)...)
 	all := figures(p, v.Width)
 	if v.Height > 0 {
 		all = all[:min(len(all), max(2, v.Height/6))]
@@ -112,17 +113,44 @@ func lost(p *Picture, v View) string {
 	return fmt.Sprintf("No answer since %s (%s). %s%s", p.LostAt.UTC().Format("15:04:05"), ago(v.Now.Sub(p.LostAt)), what, p.LostWhy)
 }
 
-func verdict(p *Picture, width int) line {
+func verdict(p *Picture, view View) []line {
+	width := view.Width
+	if v := p.Verdict; v != nil {
+		look := bad
+		switch v.Who {
+		case "calm":
+			look = good
+		case "unverified", "unknown":
+			look = warn
+		}
+		return sentence(v.Head+": "+v.Text, view, look)
+	}
 	open := p.open()
 	if len(open) == 0 {
-		return row(clip("Nothing is noticed to be wrong.", width), good)
+		return []line{row(clip("Nothing is noticed to be wrong.", width), good)}
 	}
 	o := open[0]
 	text := fmt.Sprintf("%d open: %s %s", len(open), o.ID, o.State)
 	if len(o.Suspects) > 0 {
 		text += fmt.Sprintf(", suspect %s %s (%.2f)", o.Suspects[0].Kind, o.Suspects[0].Name, o.Suspects[0].Score)
 	}
-	return row(clip(text, width), looks(o.State))
+	return []line{row(clip(text, width), looks(o.State))}
+}
+
+// sentence has two lines where there is room: its end says who is suspected.
+func sentence(text string, v View, look style) []line {
+	text = harmless(text)
+	words := strings.Fields(text)
+	first := 0
+	for n := 0; first < len(words); first++ {
+		if n += ansi.StringWidth(words[first]) + 1; n > v.Width+1 {
+			break
+		}
+	}
+	if first == len(words) || first == 0 || !v.heads() {
+		return []line{row(clip(text, v.Width), look)}
+	}
+	return []line{row(clip(strings.Join(words[:first], " "), v.Width), look), row(clip(strings.Join(words[first:], " "), v.Width), look)}
 }
 
 // figures are the overview, on as many lines as it needs.

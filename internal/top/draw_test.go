@@ -62,6 +62,10 @@ func example() *Picture {
 	if err := json.Unmarshal([]byte(`{"name":"1m","per_second":{"offered":453.9,"goodput":80.25,"attempts":981,"refused":301,"degraded":3,"failed":12}}`), &p.Totals); err != nil {
 		panic(err)
 	}
+	p.Verdict = &Verdict{Who: "caller", Head: "A caller", Text: "suite brings in 88 % of the excess, 6.1 requests for each distinct one (O-2, suspect workload suite, score 0.97)."}
+	if err := json.Unmarshal([]byte(`[{"name":"availability","objective":0.999,"good":99000,"bad":500,"budget_left":-0.5025,"burning":"page","burns":[{"window":"1h","burn_rate":21.3}]},{"name":"copilot-fast","workload":"copilot","objective":0.95,"budget_left":1}]`), &p.SLOs); err != nil {
+		panic(err)
+	}
 	p.Actions = &[]steer.Action{{ID: "A-7", Order: steer.Order{Kind: steer.Quarantine, Subject: "suite", Why: "repeats"}, By: "ann", Until: start.Add(50 * time.Minute)}}
 	p.Rollout = &rollout.Status{
 		Version: "ab12cd34", State: rollout.Baking, Stage: 1, Stages: make([]rollout.Stage, 4), Exposure: 0.052, Verdict: rollout.Insufficient, Why: "812 of 2000 requests were seen",
@@ -76,7 +80,7 @@ func TestGolden(t *testing.T) {
 	lost.LostAt, lost.LostWhy = start.Add(2*time.Second), "connection refused"
 	fresh := &Picture{Router: "http://127.0.0.1:8081", LostAt: start, LostWhy: "connection refused"}
 	small := example()
-	small.Totals, small.Actions, small.Rollout, small.Outages = nil, nil, nil, nil
+	small.Totals, small.Actions, small.Rollout, small.Outages, small.Verdict, small.SLOs = nil, nil, nil, nil, nil, nil
 	for name, c := range map[string]struct {
 		p *Picture
 		v View
@@ -126,6 +130,7 @@ func TestHostile(t *testing.T) {
 		}
 		o := &p.Outages[0]
 		o.ID, o.State, o.Words, o.Scope[0].Name, o.Suspects[0].Text = text.Draw(t, "id"), text.Draw(t, "state"), text.Draw(t, "words"), text.Draw(t, "scope"), text.Draw(t, "text")
+		p.Verdict.Head, p.Verdict.Text, p.SLOs[0].Name, p.SLOs[0].Burning = text.Draw(t, "head"), text.Draw(t, "verdict"), text.Draw(t, "slo"), text.Draw(t, "burning")
 		(*p.Actions)[0].Why, (*p.Actions)[0].Subject = text.Draw(t, "why"), text.Draw(t, "subject")
 		p.Rollout.Why, p.Rollout.Version = text.Draw(t, "why"), text.Draw(t, "version")
 		v := View{

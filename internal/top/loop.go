@@ -138,7 +138,7 @@ func (m model) View() tea.View {
 
 // shows reports whether a picture has a part.
 func (p *Picture) shows(part Part) bool {
-	return !(part == Actions && p.Actions == nil || part == Rollout && p.Rollout == nil)
+	return !(part == SLOs && len(p.SLOs) == 0 || part == Actions && p.Actions == nil || part == Rollout && p.Rollout == nil)
 }
 
 // rows is how many a part has.

@@ -37,7 +37,7 @@ func TestKeys(t *testing.T) {
 	if m.view.Skip != m.picture.rows(Rollout) {
 		t.Errorf("%+v", m.view)
 	}
-	m.picture.Rollout, m.picture.Actions = nil, nil
+	m.picture.Rollout, m.picture.Actions, m.picture.SLOs = nil, nil, nil
 	press("tab")
 	press("shift+tab")
 	if m.view.Part != Workloads {

@@ -11,6 +11,9 @@ import (
 
 func sections(p *Picture, width int) []section {
 	list := []section{outages(p, width), targets(p, width), workloads(p, width)}
+	if len(p.SLOs) > 0 {
+		list = append(list, slos(p, width))
+	}
 	if p.Actions != nil {
 		list = append(list, actions(p, width))
 	}
@@ -95,9 +98,17 @@ func targets(p *Picture, width int) section {
 		if width >= narrow {
 			text += right(ramp, 6) + fit("  "+coolOf(t, p.State.At), 17) + right(flight, 10)
 		}
-		s.rows = append(s.rows, row(clip(text+right(fmt.Sprintf("%.1f %%", 100*t.Success), 8), width), look))
+		s.rows = append(s.rows, row(clip(text+right(successOf(t), 8), width), look))
 	}
 	return s
+}
+
+// successOf is the share of the last minute, nothing for a target without calls.
+func successOf(t Target) string {
+	if t.Success == 1 && t.Window.OK+t.Window.Failed+t.Window.Slow == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*t.Success)
 }
 
 // trouble orders targets: what keeps one from its full share comes first.
@@ -184,6 +195,47 @@ func workloads(p *Picture, width int) section {
 		s.rows = append(s.rows, row(clip(text, width), look))
 	}
 	return s
+}
+
+func slos(p *Picture, width int) section {
+	columns := 10 + 10 + 10 + 8 + 9
+	if width < narrow {
+		columns = 10 + 9
+	}
+	names := wide(width, columns, 60)
+	s := section{part: SLOs, title: "SLOS", head: fit("", names)}
+	if width >= narrow {
+		s.head += right("is to be", 10) + right("is", 10) + right("left", 10) + right("burn", 8)
+	} else {
+		s.head += right("left", 10)
+	}
+	s.head = clip(s.head+right("alarm", 9), width)
+	for _, o := range p.SLOs {
+		is, burn, look := "-", "-", plain
+		if n := o.Good + o.Bad; n > 0 {
+			is = share2(float64(o.Good) / float64(n))
+		}
+		if len(o.Burns) > 0 {
+			burn = strconv.FormatFloat(o.Burns[0].Rate, 'f', 1, 64)
+		}
+		if o.Burning != "" || o.Left <= 0 {
+			look = bad
+		}
+		text := fit("  "+o.Name, names)
+		if width >= narrow {
+			text += right(share2(o.Objective), 10) + right(is, 10) + right(share2(o.Left), 10) + right(burn, 8)
+		} else {
+			text += right(share2(o.Left), 10)
+		}
+		s.rows = append(s.rows, row(clip(text+right(cmp.Or(o.Burning, "-"), 9), width), look))
+	}
+	return s
+}
+
+// share2 is a share with as many digits as objectives have.
+func share2(f float64) string {
+	text := strconv.FormatFloat(100*f, 'f', 3, 64)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".") + " %"
 }
 
 func actions(p *Picture, width int) section {

@@ -31,6 +31,8 @@ type Picture struct {
 	State   *State // nil until the router has answered once
 	Outages []Outage
 	Totals  *Window // of the last minute
+	Verdict *Verdict
+	SLOs    []SLO
 	Actions *[]steer.Action
 	Rollout *rollout.Status
 	Rates   map[string]Rates // by workload, since the picture before; without those that are not known
@@ -70,6 +72,9 @@ type Target struct {
 		Share     float64    `json:"ramp_share"`
 		OpenUntil *time.Time `json:"open_until"`
 		Forced    string     `json:"forced"`
+		OK        int        `json:"ok"`
+		Failed    int        `json:"failed"`
+		Slow      int        `json:"slow"`
 	} `json:"window"`
 }
 
@@ -114,6 +119,30 @@ type Suspect struct {
 	Subject
 	Score float64 `json:"score"`
 	Text  string  `json:"text"`
+}
+
+// Verdict is the first sentence of the dashboard: whether it is us or them.
+type Verdict struct {
+	Who  string `json:"who"`
+	Head string `json:"head"`
+	Text string `json:"text"`
+}
+
+// SLO is how an objective stands.
+type SLO struct {
+	Name      string  `json:"name"`
+	Model     string  `json:"model"`
+	Workload  string  `json:"workload"`
+	Objective float64 `json:"objective"`
+	Window    string  `json:"window"`
+	Good      int64   `json:"good"`
+	Bad       int64   `json:"bad"`
+	Left      float64 `json:"budget_left"`
+	Burning   string  `json:"burning"`
+	Burns     []struct {
+		Window string  `json:"window"`
+		Rate   float64 `json:"burn_rate"`
+	} `json:"burns"`
 }
 
 // Window is what happened in a stretch of time, a second; nil where nothing is known.
@@ -172,12 +201,22 @@ func (p *Picture) read(ctx context.Context, get Get) error {
 		Windows []Window `json:"windows"`
 	}
 	var r rollout.Status
+	var v Verdict
+	var slos struct {
+		SLOs []SLO `json:"slos"`
+	}
 	for _, part := range []struct {
 		path string
 		into any
 		then func()
 	}{
 		{"/api/v1/outages", &outages, func() { p.Outages = outages.Outages }},
+		{"/api/v1/verdict", &v, func() {
+			if v.Text != "" {
+				p.Verdict = &v
+			}
+		}},
+		{"/api/v1/slos", &slos, func() { p.SLOs = slos.SLOs }},
 		{"/api/v1/history/totals", &totals, func() { p.Totals = minute(totals.Windows) }},
 		{"/api/v1/actions", &actions, func() { p.Actions = &actions.InForce }},
 		{"/api/v1/rollout", &r, func() {

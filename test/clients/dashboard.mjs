@@ -2,8 +2,10 @@
 // finds, what the browser complains of, what is asked of other hosts, whether the
 // page is wider than the window, what it says. Then does what an operator does: waits
 // for an update, drains a target with the keyboard alone, reads without scripts.
-// Takes {url, paths, views: [{width, scheme}], pictures, live, drain, bare} as JSON on
-// standard input; pictures is a folder, drain a target's name, bare a path.
+// Takes {url, paths, views: [{width, scheme}], pictures, live, drain, bare, buttons,
+// rollout, key} as JSON on standard input; pictures is a folder, drain a target's name,
+// bare a path, buttons {workload, model, target}, rollout what to do with one, key an
+// operator's.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,6 +35,7 @@ async function open(path, { width, scheme, scripts = true, quiet = true }) {
   await send('Emulation.setDeviceMetricsOverride', { width, height: 900, deviceScaleFactor: 1, mobile: width < 600 }, s);
   await send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] }, s);
   if (!scripts) await send('Emulation.setScriptExecutionDisabled', { value: true }, s);
+  if (job.key) await send('Network.setExtraHTTPHeaders', { headers: { Authorization: `Bearer ${job.key}` } }, s);
   await send('Page.navigate', { url: job.url + path }, s);
   await load;
   return page;
@@ -121,6 +124,89 @@ async function drain(name) {
   return { help, steps, open: open_, refused, done, said, shown, found, complaints: page.complaints };
 }
 
+const at = (page, f, ...args) => evaluate(page.s, `(${f})(...${JSON.stringify(args)})`);
+
+// press clicks a button, fills the dialog that it opens, sends it and returns what the
+// page says to it.
+async function press(page, selector, fields) {
+  if (!(await until(page, `document.querySelector(${JSON.stringify(selector)})`))) throw new Error(`no button ${selector}`);
+  await at(page, (s) => { document.getElementById('said').textContent = ''; const b = document.querySelector(s); b.focus(); b.click(); }, selector);
+  const asks = await at(page, () => [...document.querySelectorAll('#order .field')].filter((f) => !f.hidden).map((f) => f.dataset.for));
+  await at(page, (f) => { for (const [k, v] of Object.entries(f)) document.getElementById(`order-${k}`).value = v; document.querySelector('#order .main').click(); }, fields);
+  await until(page, `document.getElementById('said').textContent || document.getElementById('order-wrong').textContent`);
+  return { asks, ...(await at(page, () => ({ said: document.getElementById('said').textContent, wrong: document.getElementById('order-wrong').textContent, focus: document.activeElement !== document.body }))) };
+}
+
+const shows = (page, text) => until(page, `document.querySelector('main').innerText.includes(${JSON.stringify(text)})`);
+
+// buttons presses those that an operator has for workloads and models, and takes back
+// what they did; then reads a plot and pauses with the keyboard.
+async function buttons({ workload, model, target }) {
+  const out = {};
+  const why = "the provider's notice";
+  let page = await open('/workloads', { width: 1280, scheme: 'light' });
+  const of = (kind, name) => `main button[data-${kind}][data-subject="${name}"]`;
+  out.quarantine = await press(page, `main button[data-order="quarantine"][data-subject="${workload}"]`, { why, share: '7,5' });
+  out.moved = await shows(page, 'keeps 7.5 %');
+  await picture(page, 'quarantined-1280-light');
+  out.release = await press(page, `main button[data-undo][data-text="quarantine of ${workload}"]`, { why: 'it is over' });
+  out.back = await until(page, `document.querySelector('main button[data-order="quarantine"][data-subject="${workload}"]')`);
+  out.tooMuch = await press(page, of('order="budget"', `workload:${workload}`), { why, factor: '11' });
+  await at(page, () => document.getElementById('order-cancel').click());
+  out.budget = await press(page, of('order="budget"', `workload:${workload}`), { why, factor: '0' });
+  out.undo = await press(page, `main button[data-undo][data-text="budget of workload:${workload}"]`, { why: 'it is over' });
+  const complaints = page.complaints;
+  await shut(page);
+
+  page = await open('/actions', { width: 1280, scheme: 'light' });
+  await until(page, `document.documentElement.classList.contains('scripts')`);
+  const fill = async (fields) => {
+    await at(page, (f) => {
+      document.getElementById('said').textContent = '';
+      for (const [k, v] of Object.entries(f)) { const e = document.getElementById(`new-${k}`); e.value = v; e.dispatchEvent(new Event('change', { bubbles: true })); }
+      document.querySelector('#new-order .main').click();
+    }, fields);
+    await until(page, `document.getElementById('said').textContent || document.getElementById('new-wrong').textContent`);
+    return at(page, () => document.getElementById('said').textContent || document.getElementById('new-wrong').textContent);
+  };
+  out.shed = await fill({ kind: 'shed', subject: 'batch', for: '10m', why });
+  out.pin = await fill({ kind: 'pin', subject: model, target, why });
+  await picture(page, 'actions-made-1280-light');
+  for (const name of ['shed of batch', `pin of ${model}`]) {
+    out.over = await press(page, `main button[data-undo][data-text="${name}"]`, { why: 'it is over' });
+    await until(page, `!document.querySelector('main button[data-undo][data-text="${name}"]')`);
+  }
+  out.left = await at(page, () => document.querySelectorAll('main button[data-undo]').length);
+  complaints.push(...page.complaints);
+  out.unknown = await fill({ kind: 'drain', subject: 'nobody/knows', why }); // the browser complains of the 404
+  await shut(page);
+
+  page = await open('/', { width: 1280, scheme: 'light' });
+  await until(page, `document.querySelector('.canvas[tabindex]')`);
+  await at(page, () => document.querySelector('.canvas').focus());
+  for (let i = 0; i < 3; i++) await key(page, 'ArrowLeft');
+  out.plot = await at(page, () => document.querySelector('figure.plot [role="status"]')?.textContent ?? '');
+  await key(page, 'p', 'p');
+  out.paused = await at(page, () => document.getElementById('pause').getAttribute('aria-pressed'));
+  await key(page, '2', '2');
+  out.there = await until(page, `location.pathname === '/targets' && document.readyState === 'complete'`);
+  out.complaints = complaints.concat(page.complaints);
+  await shut(page);
+  return out;
+}
+
+// rollout gives an order to the one that is on its way.
+async function rollout(what) {
+  const page = await open('/rollout', { width: 1280, scheme: 'light' });
+  await picture(page, `rollout-before-${what}-1280-light`);
+  const did = await press(page, `main button[data-rollout="${what}"]`, { why: "the provider's notice" });
+  const done = await until(page, what === 'promote' ? `document.querySelector('.stages .done')` : `!document.querySelector('main button[data-rollout="${what}"]')`);
+  const text = await at(page, () => document.querySelector('main').innerText);
+  await picture(page, `rollout-after-${what}-1280-light`);
+  await shut(page);
+  return { ...did, done, text, complaints: page.complaints };
+}
+
 // bare reads a page without scripts.
 async function bare(path) {
   const page = await open(path, { width: 390, scheme: 'light', scripts: false });
@@ -137,6 +223,8 @@ try {
   for (const path of job.paths ?? []) for (const view of job.views) out.pages.push(await look(path, view));
   if (job.live) out.live = await live();
   if (job.drain) out.drain = await drain(job.drain);
+  if (job.buttons) out.buttons = await buttons(job.buttons);
+  if (job.rollout) out.rollout = await rollout(job.rollout);
   if (job.bare) out.bare = await bare(job.bare);
 } finally {
   await close();

@@ -97,10 +97,30 @@ type dashboardSeen struct {
 		Found                   findings
 		Complaints              []string
 	}
+	Buttons struct {
+		Quarantine, Release, TooMuch, Budget, Undo, Over pressed
+		Moved, Back, There                               bool
+		Shed, Pin, Unknown, Plot, Paused                 string
+		Left                                             int
+		Complaints                                       []string
+	}
+	Rollout struct {
+		pressed
+		Done       bool
+		Text       string
+		Complaints []string
+	}
 	Bare struct {
 		Text    string
 		Buttons int
 	}
+}
+
+// pressed is what a button's dialog asked, and what the page said to the order.
+type pressed struct {
+	Asks        []string
+	Said, Wrong string
+	Focus       bool // is still somewhere
 }
 
 type findings []struct {
@@ -119,17 +139,21 @@ func (f findings) serious(t *testing.T, where string) {
 
 // TestDashboard opens every page of the dashboard in a real browser while an outage
 // runs, at a desk and on a phone, light and dark; sees it change without being loaded
-// again; drains a target with the keyboard alone; and reads it without scripts. The
-// pictures are kept with `go test -artifacts`.
+// again; drains a target with the keyboard alone; presses what there is to press, before
+// it at two rollouts, one that goes on and one that is halted; and reads it without
+// scripts. The pictures are kept with `go test -artifacts`.
 func TestDashboard(t *testing.T) {
 	f := startFailing(t)
 	provider := func(domain string) conf {
 		return conf{"type": "openai-compatible", "base_url": f.URL + "/v1", "api_key": upstreamKey, "domain": domain}
 	}
-	r := startRouter(t, conf{
+	limits := conf{"rpm": 100_000}
+	c := conf{
 		"providers": conf{"east": provider("cloud-east"), "west": provider("cloud-west")}, "workloads": workloads("batch", "suite"), "store": conf{"path": "memory"},
-		"models": conf{"gpt-5": conf{"targets": []conf{{"provider": "east", "model": "a-1", "order": 1}, {"provider": "east", "model": "a-2", "order": 1}, {"provider": "west", "model": "b-1", "order": 2}}}, "mini": order("east/a-3")},
-	})
+		"rollout": conf{"stages": []string{"50%", "100%"}, "bake": "1h", "patience": "2h"},
+		"models":  conf{"gpt-5": conf{"targets": []conf{{"provider": "east", "model": "a-1", "order": 1}, {"provider": "east", "model": "a-2", "order": 1}, {"provider": "west", "model": "b-1", "order": 2}}, "limits": limits}, "mini": order("east/a-3")},
+	}
+	r := startRouter(t, c)
 	traffic(t, r, map[string]string{"": "gpt-5", "-batch": "gpt-5", "-suite": "mini"})
 	eventually(t, 2*time.Minute, "enough health for a drop to be measured against", func() bool {
 		n := 0
@@ -138,21 +162,6 @@ func TestDashboard(t *testing.T) {
 		}
 		return n > 1500
 	})
-	f.bad.Store(true)
-	var noticed struct {
-		Open    int
-		Outages []struct{ ID string }
-	}
-	eventually(t, 90*time.Second, "the outage is noticed", func() bool {
-		_, body, _ := get(t, r.admin+"/api/v1/outages")
-		return json.Unmarshal(body, &noticed) == nil && noticed.Open > 0
-	})
-	paths := []string{"/", "/targets", "/workloads", "/outages", "/outages/" + noticed.Outages[0].ID, "/capacity", "/actions", "/drills", "/past?subject=target:east/a-1"}
-	for _, extra := range []string{"/rollout"} { // where there are rollouts
-		if status, _, _ := get(t, r.admin+extra); status == http.StatusOK {
-			paths = append(paths, extra)
-		}
-	}
 	var seen dashboardSeen
 	look := func(job conf) { // each in a browser of its own: they take a while
 		job["url"], job["pictures"] = r.admin, t.ArtifactDir()
@@ -169,15 +178,43 @@ func TestDashboard(t *testing.T) {
 		if job["live"] != nil {
 			seen.Live = one.Live
 		}
+		if job["buttons"] != nil {
+			seen.Buttons = one.Buttons
+		}
+		if job["rollout"] != nil {
+			seen.Rollout = one.Rollout
+		}
 		if job["drain"] != nil {
 			seen.Drain, seen.Bare = one.Drain, one.Bare
 		}
 	}
+	for _, do := range []string{"promote", "halt"} { // each of a rollout of its own
+		limits["rpm"] = limits["rpm"].(int) + 1
+		r.reconfigure(t, c)
+		eventually(t, 20*time.Second, "the rollout begins", func() bool {
+			_, body, _ := get(t, r.admin+"/api/v1/rollout")
+			return strings.Contains(string(body), `"state": "baking"`) && strings.Contains(string(body), fmt.Sprint(limits["rpm"]))
+		})
+		look(conf{"rollout": do})
+		seen.checkRollout(t, do)
+	}
+	f.bad.Store(true)
+	var noticed struct {
+		Open    int
+		Outages []struct{ ID string }
+	}
+	eventually(t, 90*time.Second, "the outage is noticed", func() bool {
+		_, body, _ := get(t, r.admin+"/api/v1/outages")
+		return json.Unmarshal(body, &noticed) == nil && noticed.Open > 0
+	})
+	paths := []string{"/", "/rollout", "/targets", "/workloads", "/outages", "/outages/" + noticed.Outages[0].ID, "/capacity", "/actions", "/drills", "/past?subject=target:east/a-1"}
 	look(conf{"live": true})
 	for _, path := range paths {
 		look(conf{"paths": []string{path}})
 	}
 	look(conf{"drain": "west/b-1", "bare": "/targets"})
+	look(conf{"buttons": conf{"workload": "suite", "model": "mini", "target": "east/a-3"}})
+	seen.checkButtons(t)
 	if len(seen.Pages) != 2*len(paths) {
 		t.Errorf("%d pages", len(seen.Pages))
 	}
@@ -195,6 +232,43 @@ func TestDashboard(t *testing.T) {
 	state, body, _ := get(t, r.admin+"/api/v1/actions")
 	if state != http.StatusOK || !strings.Contains(string(body), "the provider's notice") {
 		t.Errorf("the action is not in force: %d %s", state, body)
+	}
+}
+
+func (s *dashboardSeen) checkButtons(t *testing.T) {
+	t.Helper()
+	b := s.Buttons
+	for name, c := range map[string]struct {
+		did  pressed
+		asks string
+		said string
+	}{
+		"quarantine": {b.Quarantine, "share why for", "quarantine suite to 7.5 % until"}, "its undo": {b.Release, "why", "(quarantine of suite) is undone."},
+		"budget": {b.Budget, "factor why for", "budget workload:suite times 0 until"}, "undo": {b.Undo, "why", "(budget of workload:suite) is undone."},
+		"the last undo": {b.Over, "why", "(pin of mini) is undone."},
+	} {
+		if strings.Join(c.did.Asks, " ") != c.asks || !strings.Contains(c.did.Said, c.said) || c.did.Wrong != "" || !c.did.Focus {
+			t.Errorf("%s: %+v", name, c.did)
+		}
+	}
+	if b.TooMuch.Wrong != "The factor is from 0 to 10." || b.TooMuch.Said != "" {
+		t.Errorf("a factor of 11: %+v", b.TooMuch)
+	}
+	if !b.Moved || !b.Back || !strings.Contains(b.Shed, "shed batch until") || !strings.Contains(b.Pin, "pin mini to east/a-3 until") || !strings.Contains(b.Unknown, "There is no target") || b.Left != 1 {
+		t.Errorf("the buttons: %+v", b) // what was drained before is in force still
+	}
+	if !strings.Contains(b.Plot, "offered ") || b.Paused != "true" || !b.There || len(b.Complaints) > 0 {
+		t.Errorf("by keyboard: plot %q, paused %q, on the page of targets %v, complaints %v", b.Plot, b.Paused, b.There, b.Complaints)
+	}
+}
+
+func (s *dashboardSeen) checkRollout(t *testing.T, do string) {
+	t.Helper()
+	// Promoted once it is at its last stage; halted it is over.
+	want := map[string]string{"promote": "served by the new version: ", "halt": "halted"}[do]
+	r := s.Rollout
+	if !r.Done || !r.Focus || r.Wrong != "" || !strings.Contains(r.Said, do) || !strings.Contains(strings.ToLower(r.Text), want) || !strings.Contains(r.Text, "models.gpt-5.limits.rpm") || len(r.Complaints) > 0 {
+		t.Errorf("%s: %+v", do, r)
 	}
 }
 

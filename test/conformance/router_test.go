@@ -80,6 +80,7 @@ func workloads(names ...string) conf {
 type router struct {
 	cmd           *exec.Cmd
 	origin, admin string // scheme, host and port
+	config        string // the path of its file, "" where a command says which
 	log           tail
 	ended         chan error
 }
@@ -87,7 +88,7 @@ type router struct {
 var (
 	servesLine = regexp.MustCompile(`serves (http://\S+)`)
 	curlLine   = regexp.MustCompile(`(?m)^\s*(curl .*)\n`) // the last thing it says
-	adminLine  = regexp.MustCompile(`state page\s+(http://[^\s/]+)`)
+	adminLine  = regexp.MustCompile(`dashboard\s+(http://[^\s/]+)`)
 )
 
 // startRouter runs `hourthree serve` with a configuration and ends it with
@@ -95,15 +96,28 @@ var (
 func startRouter(t *testing.T, c conf) *router {
 	t.Helper()
 	c["listen"], c["admin"] = "127.0.0.1:0", conf{"listen": "127.0.0.1:0"}
+	path := filepath.Join(t.TempDir(), "hourthree.yaml")
+	write(t, path, c)
+	r := startCommand(t, exec.Command(routerBin, "serve", "-c", path))
+	r.config = path
+	return r
+}
+
+// reconfigure changes the file of a router that runs, which reads it by itself.
+func (r *router) reconfigure(t *testing.T, c conf) {
+	t.Helper()
+	write(t, r.config, c)
+}
+
+func write(t *testing.T, path string, c conf) {
+	t.Helper()
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "hourthree.yaml")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return startCommand(t, exec.Command(routerBin, "serve", "-c", path))
 }
 
 // startCommand runs a serve command and waits until it says where it serves.

@@ -97,11 +97,19 @@ async function order(job, ask, said) {
     let answer = {};
     try { answer = JSON.parse(text); } catch { /* some answers have no body, others are text */ }
     if (!r.ok) return answer.error?.message ?? answer.error ?? (text.trim() || `The router answered ${r.status}.`);
-    said.textContent = answer.id ? `${answer.id}: ${job.kind} ${job.subject}${answer.until ? ` until ${answer.until.slice(11, 19)}` : ''}.${(answer.warnings ?? []).map((w) => ` ${w}`).join('')}` : `Done: ${job.kind} ${job.subject}.`;
+    said.textContent = tell(job, ask, answer);
     return '';
   } catch {
     return 'The router does not answer. It is not known whether it did this: look at Actions before you try again.';
   }
+}
+
+// tell says what the router has done.
+function tell(job, ask, answer) {
+  if (job.kind === 'undo') return `${job.subject} is undone.${(answer.resumes ?? []).map((id) => ` ${id} holds again.`).join('')}`;
+  const how = `${ask.target ? ` to ${ask.target}` : ''}${ask.share === undefined ? '' : ` to ${100 * ask.share} %`}${ask.factor === undefined ? '' : ` times ${ask.factor}`}`;
+  if (!answer.id) return `Done: ${job.kind} ${job.subject}${how}.`;
+  return `${answer.id}: ${job.kind} ${job.subject}${how}${answer.until ? ` until ${answer.until.slice(11, 19)}` : ''}.${(answer.warnings ?? []).map((w) => ` ${w}`).join('')}`;
 }
 
 // fresh is the form for a new action.
@@ -113,6 +121,7 @@ function fresh(said, changed) {
   const fit = () => {
     const kind = f.kind.value;
     for (const [name, kinds] of [['target', ['pin']], ['share', ['quarantine']], ['factor', ['budget']]]) f[name].closest('p').hidden = !kinds.includes(kind);
+    document.getElementById('new-of').textContent = { quarantine: 'Workload', shed: 'Priority', budget: 'Whose: workload:NAME or target:NAME', pin: 'Model' }[kind] ?? 'Target';
     suggest(document.getElementById('subjects'), kind);
   };
   f.kind.addEventListener('change', fit);

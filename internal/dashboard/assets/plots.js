@@ -27,7 +27,7 @@ const colour = (pair) => pair[dark.matches ? 1 : 0];
 function say(unit, v) {
   if (v == null) return '–';
   if (unit === 'per_second') return `${short(v)}/s`;
-  if (unit === 'bytes') return v >= 1 << 20 ? `${(v / (1 << 20)).toFixed(1)} MiB` : `${(v / 1024).toFixed(1)} KiB`;
+  if (unit === 'bytes') return v === 0 ? '0' : v >= 1 << 20 ? `${(v / (1 << 20)).toFixed(1)} MiB` : `${(v / 1024).toFixed(1)} KiB`;
   if (unit === 'seconds') return v < 10 ? `${Math.round(v * 1000)} ms` : `${v.toFixed(1)} s`;
   if (unit === 'ratio') return v.toFixed(2);
   return short(v);
@@ -143,7 +143,7 @@ class Plot {
       width: this.box.clientWidth || 300, height: 220, tzDate: (t) => uPlot.tzDate(new Date(t * 1000), 'Etc/UTC'),
       scales: { y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },
       axes: [{ ...axis, space: 70, values: [[3600 * 24, '{YYYY}-{MM}-{DD}'], [3600, '{HH}:{mm}', null, null, '{HH}:{mm}\n{YYYY}-{MM}-{DD}'], [60, '{HH}:{mm}'], [1, '{HH}:{mm}:{ss}']].map((v) => [v[0], v[1], null, null, v[4] ?? null, null, null, null, 1]) },
-        { ...axis, size: unit === 'bytes' ? 84 : 62, values: (_, all) => all.map((v) => say(unit, v)) }],
+        { ...axis, size: unit === 'bytes' ? 84 : 62, ...(unit === 'bytes' && { incrs: Array.from({ length: 50 }, (_, i) => 2 ** i) }), values: (_, all) => all.map((v) => say(unit, v)) }],
       series: [{ label: 'UTC', value: (_, t) => (t == null ? '–' : new Date(t * 1000).toISOString().slice(0, 19).replace('T', ' ')) },
         ...lines.map((s) => {
           const [pair, dash] = looks[s.name] ?? [['#3b3b42', '#d6d6dc'], []];
