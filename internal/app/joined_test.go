@@ -359,11 +359,11 @@ func TestOrdersHoldInBothVersions(t *testing.T) {
 		all("drained", "one")
 		r.undo("A-2")
 		all("pinned again", "two")
-		if err := r.app.PromoteRollout("ada", "on"); err != nil {
+		if err := r.app.PromoteRollout(ada, "on"); err != nil {
 			t.Fatal(err)
 		}
 		all("in the next stage", "two")
-		if err := r.app.PromoteRollout("ada", "on"); err != nil {
+		if err := r.app.PromoteRollout(ada, "on"); err != nil {
 			t.Fatal(err)
 		}
 		all("through", "two")
