@@ -16,8 +16,9 @@ import (
 
 // hang has the store answer nothing until mended is called.
 func (r *rig) hang() (mended func()) {
-	until := make(chan struct{})
-	r.app.journal.add(job{write: func() error { <-until; return nil }})
+	until, hangs := make(chan struct{}), make(chan struct{})
+	r.app.journal.add(job{write: func() error { close(hangs); <-until; return nil }})
+	<-hangs
 	return sync.OnceFunc(func() { close(until) })
 }
 
