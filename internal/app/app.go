@@ -5,12 +5,9 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -25,11 +22,8 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 
 	"github.com/hourthree/hourthree/internal/access"
-	"github.com/hourthree/hourthree/internal/admin"
 	"github.com/hourthree/hourthree/internal/admit"
 	"github.com/hourthree/hourthree/internal/attempt"
 	"github.com/hourthree/hourthree/internal/breaker"
@@ -39,7 +33,6 @@ import (
 	"github.com/hourthree/hourthree/internal/fault"
 	"github.com/hourthree/hourthree/internal/gateway"
 	"github.com/hourthree/hourthree/internal/library"
-	"github.com/hourthree/hourthree/internal/mcpserver"
 	"github.com/hourthree/hourthree/internal/notify"
 	"github.com/hourthree/hourthree/internal/otlp"
 	"github.com/hourthree/hourthree/internal/rollout"
@@ -332,92 +325,6 @@ func (a *App) reload(l *loaded, err error) error {
 	return nil
 }
 
-func (a *App) listen(c *config.Config, reg *prometheus.Registry) error {
-	client, err := a.opt.Network.Listen("tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for clients on %s: %w; choose another address with --listen", c.Listen, err)
-	}
-	adm, err := a.opt.Network.Listen("tcp", c.Admin.Listen)
-	if err != nil {
-		client.Close()
-		return fmt.Errorf("listen for the operator on %s: %w; choose another address with --admin-listen", c.Admin.Listen, err)
-	}
-	a.clientAddr, a.adminAddr = client.Addr(), adm.Addr()
-	operators, err := a.adminTLS(netutil.LimitListener(&crowd{Listener: adm}, maxOperatorConns), c)
-	if err != nil {
-		client.Close()
-		adm.Close()
-		return err
-	}
-	quiet := log.New(panics{a.log}, "", 0)
-	unread := func(err error) {
-		a.log.Error("the incident library cannot be read", "component", "library", "error", err)
-	}
-	base, cutOff := context.WithCancelCause(context.Background())
-	a.cutOff = cutOff
-	a.clients = &http.Server{
-		BaseContext: func(net.Listener) context.Context { return base },
-		Handler:     a.gateway.Handler(), ReadHeaderTimeout: c.HTTP.HeaderTimeout.Duration(), IdleTimeout: idleConn,
-		MaxHeaderBytes: int(c.HTTP.MaxHeader), ErrorLog: quiet,
-	}
-	a.admins = &http.Server{
-		Handler: admin.Handler(admin.Options{
-			State: a.state, Limits: a.limits, Outages: a.watch.Report, SLOs: a.watch.Budgets, Changed: a.changedElsewhere, History: a.past.answers(), Totals: a.past.sums(), Ready: a.notReady,
-			Access: a.guard, Steering: a.steeringAPI(),
-			Rollout:   admin.Rollout{Status: a.RolloutStatus, Promote: a.PromoteRollout, Halt: a.HaltRollout, Retry: a.RetryRollout},
-			Metrics:   promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}),
-			Incidents: library.Handler(a.incidents, library.Options{Failed: unread}),
-			MCP:       mcpserver.Handler(a.tools(a.incidents), unread),
-			Dashboard: a.dashboard(),
-		}),
-		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: idleConn, MaxHeaderBytes: 16 << 10, ErrorLog: quiet,
-	}
-	a.serve(a.clients, netutil.LimitListener(client, maxConns))
-	a.serve(a.admins, operators)
-	a.journal.start(a.unwritten)
-	a.audit(steer.Entry{At: time.Now(), Who: byRouter, What: "configuration", Subject: a.current.Load().id, Why: "start " + a.current.Load().source})
-	ctx, cancel := context.WithCancel(context.Background())
-	a.stopPoll = cancel
-	a.wg.Go(func() { a.poll(ctx) })
-	a.saving(ctx.Done())
-	if a.export != nil {
-		a.export.Start()
-	}
-	a.ready.Store(true)
-	return nil
-}
-
-// tools makes a server of the library's tools. Those of the audit are not
-// offered here: what they read is up to whoever starts `hourthree mcp`.
-func (a *App) tools(open func() (*library.Library, error)) func() (*mcpserver.Server, error) {
-	return func() (*mcpserver.Server, error) {
-		l, err := open()
-		if err != nil {
-			return nil, err
-		}
-		return mcpserver.New(mcpserver.Options{Library: l, Version: a.opt.Version, Log: a.log})
-	}
-}
-
-// panics takes what net/http has to say, which is mostly about clients, and keeps
-// the faults of the router's own.
-type panics struct{ log *slog.Logger }
-
-func (p panics) Write(line []byte) (int, error) {
-	if bytes.HasPrefix(line, []byte("http: panic serving")) {
-		p.log.Error("a request ended in a panic", "component", "app", "stack", string(line))
-	}
-	return len(line), nil
-}
-
-func (a *App) serve(s *http.Server, l net.Listener) {
-	a.wg.Go(func() {
-		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			a.log.Error("listener ended", "component", "app", "address", l.Addr().String(), "error", err)
-		}
-	})
-}
-
 // poll lets time pass for the targets: slow and silent calls, leases.
 func (a *App) poll(ctx context.Context) {
 	tick := time.NewTicker(pollEvery)
@@ -454,90 +361,6 @@ func (a *App) notReady() error {
 		return errors.New("starting")
 	}
 	return nil
-}
-
-// Stop drains: not ready at once, no new connections, running requests get
-// until the drain limit, the rest is told in-band that it is cut off. It is safe to call twice.
-func (a *App) Stop() error {
-	if a.draining.Swap(true) {
-		return nil
-	}
-	limit := a.opt.Drain
-	if limit == 0 {
-		limit = a.current.Load().config.HTTP.Drain.Duration()
-	}
-	a.log.Info("draining", "component", "app", "in_flight", a.gateway.InFlight(), "limit", limit.String())
-	a.builder.forsake()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if err := a.clients.Shutdown(ctx); err != nil {
-		a.log.Warn("cutting off what still runs", "component", "app", "in_flight", a.gateway.InFlight(), "limit", limit.String())
-		a.cutOff(fault.ErrDraining)
-		a.gateway.Interrupt()
-		last, done := context.WithTimeout(context.Background(), lastWords)
-		defer done()
-		if a.clients.Shutdown(last) != nil {
-			a.clients.Close()
-			a.wait(last)
-		}
-	}
-	a.stopPoll()
-	a.admins.Close()
-	a.wg.Wait()
-	a.builder.close()
-	if a.export != nil {
-		a.export.Close()
-	}
-	a.notify.Close()
-	a.lastWrites()
-	a.log.Info("stopped", "component", "app")
-	a.flush()
-	return nil
-}
-
-// lastWrites brings to the store what is left, unless its disk hangs: the process ends
-// nevertheless, and says so.
-func (a *App) lastWrites() {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		a.saves.Wait()
-		a.lastPoints(time.Now())
-		a.journal.stop()
-		a.closeStore()
-	}()
-	late := time.NewTimer(storeWords)
-	defer late.Stop()
-	select {
-	case <-done:
-	case <-late.C:
-		a.log.Error("the store does not answer: what it has not taken is lost, the log lines have it", "component", "store", "path", a.store.Path())
-	}
-}
-
-// wait lets the handlers of closed connections say their last.
-func (a *App) wait(ctx context.Context) {
-	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-	defer cancel()
-	for a.gateway.InFlight() > 0 && bound.Err() == nil {
-		select {
-		case <-bound.Done():
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
-// flush writes the last log lines, unless nobody takes them.
-func (a *App) flush() {
-	done := make(chan struct{})
-	go func() {
-		a.lines.Flush()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(lastWords):
-	}
 }
 
 // Run serves until ctx ends, then drains.
