@@ -75,7 +75,7 @@ func (j *judge) slowed(e *Exposure) Measure {
 		one := compare(p.now, p.was, chance)
 		if one.Verdict == Fail && (p.how == paired || others.slower(p.now, chance)) && (m.Verdict != Fail || one.Candidate > m.Candidate) {
 			m = one
-			m.Text = fmt.Sprintf("workload %s, model %s: %s", p.key.workload, p.key.model, m.Text)
+			m.Text = fmt.Sprintf("%s: %s", p.key, m.Text)
 		}
 	}
 	return m

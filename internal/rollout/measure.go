@@ -83,7 +83,7 @@ func (j *judge) share(k kind, e *Exposure) Measure {
 	if top >= mean(j.pool[k][:]) {
 		a, b := worst.stage[event.Candidate].of(k)
 		c, d := worst.against(e).of(k)
-		m.Text = fmt.Sprintf("workload %s, model %s: %s", worst.key.workload, worst.key.model, k.text(b/a, d/max(c, 1)))
+		m.Text = fmt.Sprintf("%s: %s", worst.key, k.text(b/a, d/max(c, 1)))
 	}
 	return m
 }
@@ -259,7 +259,7 @@ func (s *stratum) mix(e *Exposure, ctlNow, ctlWas [2]mixture) Measure {
 		m.Candidate, m.N, m.M = one.Candidate, one.N, one.M
 		if one.Verdict == Fail {
 			m.Verdict = Fail
-			m.Text = fmt.Sprintf("workload %s, model %s: the classes differ by %.3f bits: %s", s.key.workload, s.key.model, one.Candidate, one.Text)
+			m.Text = fmt.Sprintf("%s: the classes differ by %.3f bits: %s", s.key, one.Candidate, one.Text)
 			return m
 		}
 	}

@@ -26,6 +26,14 @@ const (
 // cellKey is what is judged by itself: a model may be broken while others are well.
 type cellKey struct{ workload, model string }
 
+// String names it; what was refused before its model was known has none.
+func (k cellKey) String() string {
+	if k.model == "" {
+		return "workload " + k.workload
+	}
+	return "workload " + k.workload + ", model " + k.model
+}
+
 // counts are what came in of one pair under one version.
 type counts struct {
 	class   [classes]uint32 // requests that repeat none and were within their caller's limits
