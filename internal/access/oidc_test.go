@@ -388,8 +388,10 @@ func TestProviderDown(t *testing.T) {
 		issuer.at, issuer.told = time.Time{}, nil
 	}
 	for name, serve := range map[string]http.HandlerFunc{
-		"500":        func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
-		"a redirect": func(w http.ResponseWriter, q *http.Request) { http.Redirect(w, q, "https://evil.example/", 302) },
+		"500": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) },
+		"a redirect": func(w http.ResponseWriter, q *http.Request) {
+			http.Redirect(w, q, "https://evil.example/", http.StatusFound)
+		},
 		"another issuer": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"issuer":"https://evil.example"}`)
 		},
