@@ -78,7 +78,7 @@ func printed(t *testing.T, cmd string) string {
 	if args[0] == "curl" {
 		r := httptest.NewRequest("GET", args[len(args)-1], nil)
 		w := httptest.NewRecorder()
-		library.Own(library.Options{}).ServeHTTP(w, r)
+		library.Handler(library.Embedded, library.Options{}).ServeHTTP(w, r)
 		body, _ := io.ReadAll(w.Body)
 		return string(body)
 	}

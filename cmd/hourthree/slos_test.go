@@ -1,10 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -13,30 +9,15 @@ import (
 // columns.
 func TestSLOsCommand(t *testing.T) {
 	answer := `{"slos":[]}`
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/api/v1/slos" {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		_, _ = io.WriteString(w, answer)
-	}))
-	defer s.Close()
-	run := func(args ...string) (string, error) {
-		var out bytes.Buffer
-		c := slosCommand()
-		c.SetArgs(args)
-		c.SetOut(&out)
-		c.SetErr(io.Discard)
-		err := c.Execute()
-		return out.String(), err
-	}
-	if out, err := run("--admin", s.URL); err != nil || !strings.HasPrefix(out, "No SLO is configured.") {
+	url := answering(t, "/api/v1/slos", &answer)
+	run := func(args ...string) (string, error) { return said(slosCommand(), args...) }
+	if out, err := run("--admin", url); err != nil || !strings.HasPrefix(out, "No SLO is configured.") {
 		t.Errorf("%q, %v", out, err)
 	}
 	answer = `{"slos":[{"name":"` + strings.Repeat("checkout", 9) + `","model":"gpt-5","workload":"shop","objective":0.999,"window":"30d","good":1200000,"bad":700,"known_seconds":1036800,"budget_left":0.766,
 		"burning":"page","since":"2026-05-29T09:20:00Z","outage":"O-1","burns":[{"window":"30s","burn_rate":0},{"window":"5m","burn_rate":61.25},{"window":"3d","burn_rate":1000}]},
 		{"name":"all","objective":0.99,"window":"7d","known_seconds":30,"budget_left":-40,"burns":[]}]}`
-	out, err := run("--admin", s.URL)
+	out, err := run("--admin", url)
 	for _, want := range []string{
 		"checkoutcheckoutcheckoutchec…  ", "99.9 %", "30d", "76.6 %", "12d", "page", "of requests of workload shop for model gpt-5: 1200000 good, 700 bad",
 		"burn rate over 30s 0, 5m 61.2, 3d 1000", "burns since 2026-05-29 09:20:00 UTC, outage O-1", "< -999 %", "of all requests: 0 good, 0 bad",
@@ -50,7 +31,7 @@ func TestSLOsCommand(t *testing.T) {
 			t.Errorf("%d columns: %s", n, l)
 		}
 	}
-	if out, err := run("--admin", s.URL, "--json"); err != nil || out != answer {
+	if out, err := run("--admin", url, "--json"); err != nil || out != answer {
 		t.Errorf("%q, %v", out, err)
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -25,16 +24,7 @@ func TestTopOnce(t *testing.T) {
 		_, _ = io.WriteString(w, text)
 	}))
 	defer s.Close()
-	run := func(args ...string) (string, error) {
-		var out bytes.Buffer
-		c := topCommand()
-		c.SetArgs(args)
-		c.SetOut(&out)
-		c.SetErr(io.Discard)
-		c.SilenceUsage, c.SilenceErrors = true, true
-		err := c.Execute()
-		return out.String(), err
-	}
+	run := func(args ...string) (string, error) { return said(topCommand(), args...) }
 	out, err := run("--once", "--admin", s.URL)
 	for _, want := range []string{"configuration ab12", "Nothing is noticed to be wrong.", "in flight 3", "a/m ", " open ", "50.0 %", "te�[2Jam"} {
 		if err != nil || !strings.Contains(out, want) {

@@ -21,11 +21,6 @@ const (
 	SloBurn  = "slo_burn"
 )
 
-// Detectors are all of them.
-func Detectors() []string {
-	return []string{Drop, Broken, In, Out, Mix, Relabel, Theirs, SlowerBy, Left, SloBurn}
-}
-
 // The detectors that compare a window with what was before look at it once a part
 // has passed. Their thresholds are far apart for coming and going.
 const (

@@ -43,9 +43,6 @@ func Handler(open func() (*Library, error), o Options) http.Handler {
 	return mux
 }
 
-// Own serves the records that come with the program.
-func Own(o Options) http.Handler { return Handler(Embedded, o) }
-
 // Embedded are the records that come with the program.
 func Embedded() (*Library, error) {
 	l, err := incident.Open()

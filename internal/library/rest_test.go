@@ -25,7 +25,7 @@ func open() (*Library, error) {
 }
 
 // shared is one handler for all tests: an index takes time to build.
-var shared = Own(Options{})
+var shared = Handler(Embedded, Options{})
 
 type call struct {
 	method string
@@ -287,7 +287,7 @@ func TestMethodsAndHeaders(t *testing.T) {
 }
 
 func TestOrigins(t *testing.T) {
-	h := Own(Options{Origins: []string{"https://a.example"}})
+	h := Handler(Embedded, Options{Origins: []string{"https://a.example"}})
 	for origin, want := range map[string]string{"https://a.example": "https://a.example", "https://b.example": "", "https://a.example.evil": "", "": ""} {
 		w := get(t, h, "/api/incidents/stats", call{header: map[string]string{"Origin": origin}})
 		if w.Header().Get("Access-Control-Allow-Origin") != want || w.Header().Get("Vary") != "Origin" {

@@ -47,7 +47,7 @@ func TestGuard(t *testing.T) {
 func TestPageElsewhereWithAKey(t *testing.T) {
 	const page = "https://a.example"
 	ask := func(o ServerOptions, method, origin, key string) *httptest.ResponseRecorder {
-		o.Key, o.Handler = testKey, Own(Options{Origins: []string{page}})
+		o.Key, o.Handler = testKey, Handler(Embedded, Options{Origins: []string{page}})
 		r := httptest.NewRequest(method, "http://library.example/api/incidents/HT-0001", nil)
 		r.Header.Set("Origin", origin)
 		if method == http.MethodOptions {

@@ -31,9 +31,6 @@ var lasts = map[Kind]time.Duration{
 	Shed: 30 * time.Minute, Budget: time.Hour, Pin: time.Hour,
 }
 
-// Lasts is how long an action of a kind is in force where nothing else is said.
-func Lasts(k Kind) time.Duration { return lasts[k] }
-
 // sheddable are the priorities that may be refused, the more important first. What
 // is critical never is.
 var sheddable = []string{"interactive", "batch"}

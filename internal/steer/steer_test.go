@@ -92,9 +92,9 @@ func TestOrders(t *testing.T) {
 				t.Errorf("%+v: %v", c.order, err)
 				continue
 			}
-			lasts := taken.Until.Sub(t0)
+			held := taken.Until.Sub(t0)
 			if taken.ID != "A-1" || taken.By != "ada" || taken.Undo != `hourthree undo A-1 --why "…"` || !taken.At.Equal(t0) ||
-				c.order.For == "" && lasts != Lasts(c.order.Kind) || lasts > Longest || taken.For == "" {
+				c.order.For == "" && held != lasts[c.order.Kind] || held > Longest || taken.For == "" {
 				t.Errorf("%+v", taken)
 			}
 			continue

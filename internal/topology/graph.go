@@ -132,9 +132,6 @@ func (g *Graph) Role(o *manifest.Object) Role { return g.roles[o].Role }
 // On says that an object is on the way from a client to a model.
 func (g *Graph) On(o *manifest.Object) bool { return g.on[o] != "" }
 
-// because says by what an object is on the way to a model, "" when it is not.
-func (g *Graph) because(o *manifest.Object) string { return g.on[o] }
-
 // Any says that at least one object is on the way to a model.
 func (g *Graph) Any() bool { return len(g.on) > 0 }
 

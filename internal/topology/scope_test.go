@@ -240,7 +240,7 @@ data: {app.yaml: "providers: {a: {url: b}}"}
 				t.Fatal("not found")
 			}
 			if g.On(list[i]) != c.want {
-				t.Errorf("on the path: %v, by %q", !c.want, g.because(list[i]))
+				t.Errorf("on the path: %v, by %q", !c.want, g.on[list[i]])
 			}
 		})
 	}
